@@ -1,0 +1,56 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tokentrace/capture/internal/exchange"
+	"tokentrace/schema"
+	"tokentrace/schema/tracedir"
+)
+
+// Config says what to capture and where to put it.
+type Config struct {
+	Trace  string // directory of the trace; missing or empty unless Append
+	Append bool   // add to the trace that stands there
+	Label  string // name of the trace, for people
+	Tool   string // program and version, for the manifest
+	RunID  string // id of the run; made up where empty
+
+	Pcap Pcap // the source
+
+	// Progress is called now and then with the bytes read so far and in all. It may be nil.
+	Progress func(done, total int64)
+}
+
+// Run captures into a trace and returns its manifest. It fails where nothing could
+// be read or written; input that is damaged in part gives what can be read of it,
+// and a warning on the run.
+func Run(ctx context.Context, cfg Config) (schema.Manifest, error) {
+	source, err := openPcap(cfg.Pcap)
+	if err != nil {
+		return schema.Manifest{}, err
+	}
+	defer source.close()
+	if cfg.RunID == "" {
+		cfg.RunID = tracedir.NewRunID()
+	}
+	if cfg.Tool == "" {
+		cfg.Tool = "tokentrace"
+	}
+	writer, err := tracedir.Create(cfg.Trace, tracedir.Options{
+		Run: cfg.RunID, Append: cfg.Append, Tool: cfg.Tool, Label: cfg.Label,
+	})
+	if err != nil {
+		return schema.Manifest{}, err
+	}
+	run, err := source.read(ctx, exchange.NewRecorder(writer), cfg.Progress)
+	if err == nil {
+		err = run.Ledger.Check()
+	}
+	if err != nil {
+		return schema.Manifest{}, errors.Join(fmt.Errorf("capture: %w", err), writer.Abort())
+	}
+	return writer.Commit(run)
+}

@@ -1,0 +1,195 @@
+// Package pcapfile reads the packets of pcap and pcapng files, block by block,
+// without copying them.
+//
+// It knows file formats, time resolutions and link types by number; it does not
+// look into packets. It reads on where it can and says where it cannot: a cut or
+// damaged file gives what stands before the damage.
+package pcapfile
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// LinkType is a link-layer type as numbered by tcpdump.org/linktypes.html.
+type LinkType uint16
+
+// Packet is one captured packet.
+type Packet struct {
+	At      int64  // capture time, ns since the Unix epoch. Valid iff Timed
+	Timed   bool   // whether the file gives the packet a time
+	Data    []byte // captured bytes; valid until the next call of Next
+	WireLen int    // length on the wire, >= len(Data)
+	Link    LinkType
+}
+
+// Stats counts what a Reader met beside packets.
+type Stats struct {
+	Packets       int64
+	SkippedBlocks int64 // pcapng blocks that hold no packet (statistics, names, secrets, ...)
+	BadBlocks     int64 // packet blocks that contradict themselves
+	KernelDrops   int64 // packets that the capturing system says it dropped (pcapng statistics)
+	Precision     int64 // coarsest time resolution met, ns
+}
+
+// DamageError says where a file stops making sense. What was read before it stands.
+type DamageError struct {
+	Offset int64
+	Msg    string
+}
+
+func (e *DamageError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Msg) }
+
+// errFormat says that the input is no capture file at all.
+var errFormat = errors.New("not a capture file")
+
+// maxPacket bounds one packet or block; tcpdump's own bound is 256 KiB.
+const maxPacket = 16 << 20
+
+const bufferSize = 1 << 20
+
+// Reader reads packets in the order of the file.
+type Reader struct {
+	src    *bufio.Reader
+	offset int64
+	order  binary.ByteOrder
+	stats  Stats
+	next   func(*Packet) error
+	err    error
+	spill  []byte // holds a block that is larger than the buffer
+	held   int    // bytes to discard before the next block
+
+	pcap   classic
+	ifaces []iface // of the current section, pcapng
+}
+
+// NewReader recognises the format from the first bytes.
+func NewReader(r io.Reader) (*Reader, error) {
+	p := &Reader{src: bufio.NewReaderSize(r, bufferSize)}
+	magic, err := p.src.Peek(4)
+	if len(magic) == 0 {
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		return nil, errors.New("the file is empty")
+	}
+	if len(magic) < 4 {
+		return nil, fmt.Errorf("%w: it ends after %d bytes", errFormat, len(magic))
+	}
+	switch {
+	case binary.LittleEndian.Uint32(magic) == blockSection:
+		p.next = p.nextNG
+	case p.classicMagic(magic):
+		p.next = p.nextClassic
+		if err := p.readClassicHeader(); err != nil {
+			return nil, err
+		}
+	case magic[0] == 0x1f && magic[1] == 0x8b:
+		return nil, fmt.Errorf("%w: it is gzip-compressed; unpack it first (gunzip)", errFormat)
+	case string(magic) == "\x28\xb5\x2f\xfd":
+		return nil, fmt.Errorf("%w: it is zstd-compressed; unpack it first (unzstd)", errFormat)
+	default:
+		return nil, fmt.Errorf("%w: it begins with % x, which is neither pcap nor pcapng", errFormat, magic)
+	}
+	return p, nil
+}
+
+// Stats returns the counts so far.
+func (p *Reader) Stats() Stats { return p.stats }
+
+// Offset returns how many bytes of the file were read.
+func (p *Reader) Offset() int64 { return p.offset }
+
+// Next reads the next packet. It returns io.EOF at the end, a *DamageError where
+// the file is cut or makes no sense, and any other error of the source.
+func (p *Reader) Next(pkt *Packet) error {
+	if p.err != nil {
+		return p.err
+	}
+	if p.err = p.next(pkt); p.err == nil {
+		p.stats.Packets++
+	}
+	return p.err
+}
+
+// peek returns the next n bytes without copying, past what the last block held.
+// It fails with io.EOF where nothing is left and with a DamageError where less than n is.
+func (p *Reader) peek(n int, what string) ([]byte, error) {
+	if err := p.release(); err != nil {
+		return nil, err
+	}
+	if n > bufferSize {
+		return p.peekLarge(n, what)
+	}
+	b, err := p.src.Peek(n)
+	if err == nil {
+		return b, nil
+	}
+	if err != io.EOF {
+		return nil, fmt.Errorf("read at byte %d: %w", p.offset, err)
+	}
+	if len(b) == 0 {
+		return nil, io.EOF
+	}
+	return nil, p.damage("the file is cut in %s: %d of %d bytes are there", what, len(b), n)
+}
+
+// peekLarge reads a block that the buffer does not hold. It grows with what is
+// there, not with what a length field claims.
+func (p *Reader) peekLarge(n int, what string) ([]byte, error) {
+	p.spill = p.spill[:0]
+	for len(p.spill) < n {
+		step := min(n-len(p.spill), bufferSize)
+		b, err := p.src.Peek(step)
+		p.spill = append(p.spill, b...)
+		if err != nil {
+			return nil, p.damage("the file is cut in %s: %d of %d bytes are there", what, len(p.spill), n)
+		}
+		if len(p.spill) < n {
+			p.advance(step)
+		}
+	}
+	p.held = n % bufferSize
+	if p.held == 0 {
+		p.held = bufferSize
+	}
+	return p.spill, nil
+}
+
+// hold marks n bytes as used; they stay readable until the next peek.
+func (p *Reader) hold(n int) {
+	if n <= bufferSize {
+		p.held = n
+	}
+}
+
+func (p *Reader) release() error {
+	if p.held == 0 {
+		return nil
+	}
+	n := p.held
+	p.held = 0
+	return p.advance(n)
+}
+
+func (p *Reader) advance(n int) error {
+	d, err := p.src.Discard(n)
+	p.offset += int64(d)
+	return err
+}
+
+func (p *Reader) damage(format string, args ...any) error {
+	return &DamageError{p.offset, fmt.Sprintf(format, args...)}
+}
+
+// seconds and a fraction of frac to ns; ok is false out of the range of int64 ns.
+func toNs(sec, frac uint64, fracNs int64) (ns int64, ok bool) {
+	if sec > math.MaxInt64/1_000_000_000-1 {
+		return 0, false
+	}
+	return int64(sec)*1_000_000_000 + int64(frac)*fracNs, true
+}

@@ -1,0 +1,26 @@
+// Command capture records LLM serving traffic into a trace.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+
+	"tokentrace/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	tool := cli.Tool{
+		Name:     "capture",
+		Summary:  "records when every streamed token of LLM serving traffic arrived",
+		Commands: []cli.Command{pcapCommand()},
+	}
+	return tool.Run(ctx, cli.Env{Stdin: stdin, Stdout: stdout, Stderr: stderr}, args)
+}

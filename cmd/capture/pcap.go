@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"tokentrace/capture"
+	"tokentrace/internal/cli"
+	"tokentrace/schema"
+)
+
+func pcapCommand() cli.Command {
+	return cli.Command{
+		Name:     "pcap",
+		Operands: "FILE... -o TRACE",
+		Summary:  "Decode capture files into a trace",
+		Help: `Reads pcap and pcapng files ('-' is standard input), finds HTTP by its bytes on any
+port, and writes requests, token events and connections as Parquet into the directory
+TRACE. Prompts and answers are not stored, only their lengths and times.`,
+		Examples: []string{
+			"capture pcap testdata/pcaps/lo-openai/lo-openai.pcap -o morning.trace",
+			"tcpdump -i eth0 -w - tcp port 8000 | capture pcap - -o live.trace",
+		},
+		Setup: setupPcap,
+	}
+}
+
+func setupPcap(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
+	trace := fs.String("o", "", "`TRACE` directory to write; must be missing or empty")
+	add := fs.Bool("append", false, "add to the trace that stands in TRACE")
+	label := fs.String("label", "", "`NAME` of the trace, kept in its manifest")
+	format := fs.String("format", "text", "`FORMAT` of the summary: text, json, csv or markdown")
+	return func(ctx context.Context, env cli.Env, files []string) error {
+		if *trace == "" {
+			return cli.Usagef("say where the trace goes: -o TRACE")
+		}
+		if len(files) == 0 {
+			return cli.Usagef("name a capture file, or '-' for standard input")
+		}
+		progress := cli.NewProgress(env.Stderr)
+		manifest, err := capture.Run(ctx, capture.Config{
+			Trace: *trace, Append: *add, Label: *label,
+			Tool: "capture " + cli.Version(),
+			Pcap: capture.Pcap{Files: files, Stdin: env.Stdin},
+			Progress: func(done, total int64) {
+				if total > 0 {
+					progress.Report("read %d of %d MB", done>>20, total>>20)
+				} else {
+					progress.Report("read %d MB", done>>20)
+				}
+			},
+		})
+		progress.Done()
+		if err != nil {
+			return err
+		}
+		run := manifest.Runs[len(manifest.Runs)-1]
+		for _, w := range run.Warnings {
+			fmt.Fprintf(env.Stderr, "capture pcap: warning: %s\n", w)
+		}
+		return summarise(env.Stdout, *format, *trace, run)
+	}
+}
+
+// summarise prints what the run saw: its ledger, zeros left out where people read it.
+func summarise(w io.Writer, format, trace string, run schema.Run) error {
+	switch format {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(run)
+	case "csv":
+		fmt.Fprintln(w, "name,severity,count,part_of")
+		for _, c := range run.Ledger {
+			fmt.Fprintf(w, "%s,%s,%d,%s\n", c.Name, c.Severity, c.Count, c.PartOf)
+		}
+		return nil
+	case "markdown":
+		fmt.Fprintf(w, "| counter | count | meaning |\n|---|--:|---|\n")
+		for _, c := range run.Ledger {
+			fmt.Fprintf(w, "| %s | %d | %s |\n", c.Name, c.Count, c.Doc)
+		}
+		return nil
+	case "text":
+		return summaryText(w, trace, run)
+	default:
+		return cli.Usagef("no format %q: text, json, csv or markdown", format)
+	}
+}
+
+func summaryText(w io.Writer, trace string, run schema.Run) error {
+	fmt.Fprintf(w, "%s: %d requests, %d stream records on %d connections\n\n", trace,
+		run.Ledger.Get("exchanges_recorded"), run.Ledger.Get("stream_records"), run.Ledger.Get("tcp_connections"))
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, c := range run.Ledger {
+		if c.Count == 0 {
+			continue
+		}
+		indent := ""
+		if c.PartOf != "" {
+			indent = "  "
+		}
+		fmt.Fprintf(tw, "%d\t%s%s\t\n", c.Count, indent, c.Doc)
+	}
+	return tw.Flush()
+}

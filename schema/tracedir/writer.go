@@ -1,0 +1,175 @@
+package tracedir
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"tokentrace/schema"
+)
+
+// Rows per row group, chosen so that a full batch of any table stays under
+// about 10 MB, and rows per part of the events table.
+const (
+	eventBatch      = 1 << 16
+	requestBatch    = 1 << 12
+	connectionBatch = 1 << 13
+	partRows        = 1 << 24
+)
+
+// Writer adds one run to a trace. Its methods must be called from one goroutine.
+type Writer struct {
+	dir      string
+	run      string
+	manifest schema.Manifest
+
+	events      batch[schema.Event]
+	requests    batch[schema.Request]
+	connections batch[schema.Connection]
+
+	jobs chan func() error // full batches, to be written in order
+	done chan error        // first error of the writing goroutine
+	free chan []schema.Event
+
+	eventTable      table[schema.Event, *schema.Event]
+	requestTable    table[schema.Request, *schema.Request]
+	connectionTable table[schema.Connection, *schema.Connection]
+}
+
+// batch collects rows until there are enough for a row group.
+type batch[Row any] struct{ rows []Row }
+
+// Options of Create.
+type Options struct {
+	Run    string // id of the run; see NewRunID
+	Append bool   // add to the trace that stands there
+	Tool   string // program and version
+	Label  string // name of the trace
+}
+
+// Create begins a run in dir, which must be missing or empty unless opts.Append.
+// Nothing counts as part of the trace before Commit.
+func Create(dir string, opts Options) (*Writer, error) {
+	manifest, err := prepare(dir, opts.Append)
+	if err != nil {
+		return nil, err
+	}
+	if manifest.Tool == "" {
+		manifest.Tool, manifest.Label = opts.Tool, opts.Label
+		manifest.Created = time.Now().UnixNano()
+	}
+	w := &Writer{
+		dir: dir, run: opts.Run, manifest: manifest,
+		jobs: make(chan func() error, 2),
+		done: make(chan error, 1),
+		free: make(chan []schema.Event, 2),
+	}
+	w.eventTable = table[schema.Event, *schema.Event]{name: "events", dir: dir, run: opts.Run, maxPartRows: partRows}
+	w.requestTable = table[schema.Request, *schema.Request]{name: "requests", dir: dir, run: opts.Run, maxPartRows: partRows}
+	w.connectionTable = table[schema.Connection, *schema.Connection]{name: "connections", dir: dir, run: opts.Run, maxPartRows: partRows}
+	go w.write()
+	return w, nil
+}
+
+// write runs the jobs until there are no more. After an error it drains them.
+func (w *Writer) write() {
+	var first error
+	for job := range w.jobs {
+		if first == nil {
+			first = job()
+		}
+	}
+	w.done <- first
+}
+
+// Event adds a row to the events table.
+func (w *Writer) Event(e *schema.Event) {
+	if w.events.rows == nil {
+		select {
+		case w.events.rows = <-w.free:
+		default:
+			w.events.rows = make([]schema.Event, 0, eventBatch)
+		}
+	}
+	e.Run = w.run
+	w.events.rows = append(w.events.rows, *e)
+	if len(w.events.rows) == eventBatch {
+		w.flushEvents()
+	}
+}
+
+func (w *Writer) flushEvents() {
+	rows := w.events.rows
+	w.events.rows = nil
+	w.jobs <- func() error {
+		err := w.eventTable.write(rows)
+		select {
+		case w.free <- rows[:0]:
+		default:
+		}
+		return err
+	}
+}
+
+// Request adds a row to the requests table.
+func (w *Writer) Request(r *schema.Request) {
+	r.Run = w.run
+	w.requests.rows = append(w.requests.rows, *r)
+	if len(w.requests.rows) == requestBatch {
+		flush(w, &w.requests, w.requestTable.write)
+	}
+}
+
+// Connection adds a row to the connections table.
+func (w *Writer) Connection(c *schema.Connection) {
+	c.Run = w.run
+	w.connections.rows = append(w.connections.rows, *c)
+	if len(w.connections.rows) == connectionBatch {
+		flush(w, &w.connections, w.connectionTable.write)
+	}
+}
+
+func flush[Row any](w *Writer, b *batch[Row], write func([]Row) error) {
+	rows := b.rows
+	b.rows = nil
+	w.jobs <- func() error { return write(rows) }
+}
+
+// finish writes what is collected and waits for the writing goroutine.
+func (w *Writer) finish() error {
+	w.flushEvents()
+	flush(w, &w.requests, w.requestTable.write)
+	flush(w, &w.connections, w.connectionTable.write)
+	close(w.jobs)
+	return <-w.done
+}
+
+// Commit seals the parts and then the manifest, run included: from here on the
+// run is part of the trace. It returns the manifest. The Writer is spent.
+func (w *Writer) Commit(run schema.Run) (schema.Manifest, error) {
+	err := w.finish()
+	if err == nil {
+		err = errors.Join(w.eventTable.seal(), w.requestTable.seal(), w.connectionTable.seal())
+	}
+	if err != nil {
+		return schema.Manifest{}, errors.Join(fmt.Errorf("write trace %s: %w", w.dir, err), w.abandon())
+	}
+	run.ID = w.run
+	m := &w.manifest
+	m.Runs = append(m.Runs, run)
+	m.Ledger = m.Ledger.Merge(run.Ledger)
+	for _, parts := range [][]schema.Part{w.requestTable.sealed, w.eventTable.sealed, w.connectionTable.sealed} {
+		m.Parts = append(m.Parts, parts...)
+	}
+	return *m, writeManifest(w.dir, *m)
+}
+
+// Abort ends the run without making it part of the trace.
+func (w *Writer) Abort() error {
+	return errors.Join(w.finish(), w.abandon())
+}
+
+// abandon removes every file of the run, so that the same command can be tried again.
+func (w *Writer) abandon() error {
+	return errors.Join(w.eventTable.abandon(), w.requestTable.abandon(), w.connectionTable.abandon())
+}
