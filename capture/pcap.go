@@ -36,6 +36,7 @@ type pcapSource struct {
 	recorder *exchange.Recorder
 	reasons  [packet.NumReasons]int64
 	untimed  int64
+	segment  packet.Segment // reused for each packet
 	stats    pcapfile.Stats // over the files that are read
 	run      schema.Run
 }
@@ -180,11 +181,10 @@ func (s *pcapSource) packet(pkt *pcapfile.Packet) {
 		s.run.Start = pkt.At
 	}
 	s.run.End = max(s.run.End, pkt.At)
-	var seg packet.Segment
-	reason := packet.Decode(pkt.Link, pkt.Data, pkt.WireLen, &seg)
+	reason := packet.Decode(pkt.Link, pkt.Data, pkt.WireLen, &s.segment)
 	s.reasons[reason]++
 	if reason == packet.TCP {
-		s.table.Segment(pkt.At, &seg)
+		s.table.Segment(pkt.At, &s.segment)
 	}
 }
 

@@ -2,13 +2,9 @@ package parquetfile
 
 import (
 	"fmt"
-	"reflect"
 	"unsafe"
 
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
-
-	"tokentrace/schema"
 )
 
 // rowSource addresses fields of a slice of row structs by offset.
@@ -36,9 +32,8 @@ type buffers struct {
 	int32s   []int32
 	float64s []float64
 	bools    []bool
-	bytes    []parquet.ByteArray
 	levels   []int16
-	kinds    map[schema.Kinds]parquet.ByteArray
+	text     textBuffers
 }
 
 // gather appends column f of every row to values, nulls left out, with the
@@ -78,8 +73,7 @@ func (b *buffers) writeColumn(column file.ColumnChunkWriter, f field, s rowSourc
 		b.bools, levels = gather(b.bools[:0], b.levels[:0], s, f)
 		_, err = w.WriteBatch(b.bools, levels, nil)
 	case *file.ByteArrayColumnChunkWriter:
-		levels = b.gatherText(s, f)
-		_, err = w.WriteBatch(b.bytes, levels, nil)
+		levels, err = b.text.write(w, b.levels[:0], s, f)
 	default:
 		return fmt.Errorf("no writer for %T", column)
 	}
@@ -87,44 +81,4 @@ func (b *buffers) writeColumn(column file.ColumnChunkWriter, f field, s rowSourc
 		b.levels = levels
 	}
 	return err
-}
-
-// gatherText fills b.bytes from a column of text, or of Kinds, whose few
-// combinations are spelled out once each.
-func (b *buffers) gatherText(s rowSource, f field) (levels []int16) {
-	b.bytes = b.bytes[:0]
-	if f.kind == reflect.Uint16 {
-		for i := range s.n {
-			b.bytes = append(b.bytes, b.kindText(*at[schema.Kinds](s, i, f.offset)))
-		}
-		return nil
-	}
-	levels = b.levels[:0]
-	for i := range s.n {
-		if f.Nullable {
-			if !*at[bool](s, i, f.optOffset) {
-				levels = append(levels, 0)
-				continue
-			}
-			levels = append(levels, 1)
-		}
-		text := *at[string](s, i, f.offset)
-		b.bytes = append(b.bytes, unsafe.Slice(unsafe.StringData(text), len(text)))
-	}
-	if !f.Nullable {
-		return nil
-	}
-	return levels
-}
-
-func (b *buffers) kindText(k schema.Kinds) parquet.ByteArray {
-	text, ok := b.kinds[k]
-	if !ok {
-		if b.kinds == nil {
-			b.kinds = map[schema.Kinds]parquet.ByteArray{}
-		}
-		text = parquet.ByteArray(k.String())
-		b.kinds[k] = text
-	}
-	return text
 }

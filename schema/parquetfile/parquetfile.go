@@ -80,12 +80,12 @@ func NewWriter[Row any](w io.Writer, table string) (*Writer[Row], error) {
 }
 
 // properties asks for what was measured best: integers as deltas (time stamps of
-// neighbours differ little), text as a dictionary, zstd over both.
+// neighbours differ little), text as a dictionary, Snappy over both. Zstandard makes
+// events 2 % smaller and needs 8 MB more per encoder.
 func properties(fields []field) *parquet.WriterProperties {
 	opts := []parquet.WriterProperty{
 		parquet.WithDictionaryDefault(false),
-		parquet.WithCompression(compress.Codecs.Zstd),
-		parquet.WithCompressionLevel(1),
+		parquet.WithCompression(compress.Codecs.Snappy),
 		parquet.WithCreatedBy("tokentrace"),
 	}
 	for _, f := range fields {

@@ -42,10 +42,7 @@ func (t *table[Row, P]) write(rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	byTime := func(a, b Row) int { return cmp.Compare(P(&a).SortKey(), P(&b).SortKey()) }
-	if !slices.IsSortedFunc(rows, byTime) {
-		slices.SortStableFunc(rows, byTime)
-	}
+	rows = sortByTime[Row, P](rows)
 	start, end := P(&rows[0]).SortKey(), P(&rows[len(rows)-1]).SortKey()
 	if t.writer != nil && (start < t.part.End || t.part.Rows >= t.maxPartRows) {
 		if err := t.seal(); err != nil {
@@ -63,6 +60,27 @@ func (t *table[Row, P]) write(rows []Row) error {
 	t.part.End = end
 	t.part.Rows += int64(len(rows))
 	return nil
+}
+
+// sortByTime returns the rows in order of time; mostly they are.
+func sortByTime[Row any, P sortable[Row]](rows []Row) []Row {
+	sorted := true
+	for i := 1; i < len(rows) && sorted; i++ {
+		sorted = P(&rows[i-1]).SortKey() <= P(&rows[i]).SortKey()
+	}
+	if sorted {
+		return rows
+	}
+	keys, order := make([]int64, len(rows)), make([]int, len(rows))
+	for i := range rows {
+		keys[i], order[i] = P(&rows[i]).SortKey(), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	out := make([]Row, len(rows))
+	for i, from := range order {
+		out[i] = rows[from]
+	}
+	return out
 }
 
 func (t *table[Row, P]) begin(start int64) error {

@@ -9,10 +9,10 @@ import (
 )
 
 // Rows per row group, chosen so that a full batch of any table stays under
-// about 10 MB, and rows per part of the events table.
+// about 4 MB, and rows per part of the events table.
 const (
-	eventBatch      = 1 << 16
-	requestBatch    = 1 << 12
+	eventBatch      = 1 << 15
+	requestBatch    = 1 << 11
 	connectionBatch = 1 << 13
 	partRows        = 1 << 24
 )
@@ -60,7 +60,7 @@ func Create(dir string, opts Options) (*Writer, error) {
 	}
 	w := &Writer{
 		dir: dir, run: opts.Run, manifest: manifest,
-		jobs: make(chan func() error, 2),
+		jobs: make(chan func() error, 1),
 		done: make(chan error, 1),
 		free: make(chan []schema.Event, 2),
 	}

@@ -33,11 +33,12 @@ type exchange struct {
 	midway   bool  // the capture began between request and response
 	unpaired bool  // the request was lost
 
-	body  []byte         // of the request, then of a response that is not streamed
-	sse   *framing.SSE   // of a stream
-	delta llmapi.Delta   // reused for each record
-	tally tally          // of a stream's records
-	asked llmapi.Request // what the request asks for
+	body   []byte         // of the request, then of a response that is not streamed
+	sse    *framing.SSE   // of a stream
+	stream llmapi.Stream  // reads its records
+	delta  llmapi.Delta   // reused for each record
+	tally  tally          // of a stream's records
+	asked  llmapi.Request // what the request asks for
 }
 
 func newExchange(r *Recorder, connection int64) *exchange {
@@ -156,6 +157,7 @@ func (ex *exchange) responseHead(h *http1.Head) {
 	if strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
 		row.Stream, row.Framing = true, "sse"
 		ex.sse = framing.NewSSE(ex.record)
+		ex.stream = llmapi.NewStream(ex.api)
 	}
 }
 
@@ -166,6 +168,7 @@ func (ex *exchange) responseBody(data []byte, c *stream.Chunk) {
 	row := &ex.row
 	if !row.FirstBodyByte.OK {
 		row.FirstBodyByte = schema.Some(c.At)
+		ex.tally.firstSegment = c.Segment
 	}
 	row.ResponseBytes += int64(len(data))
 	switch {

@@ -8,7 +8,8 @@ import (
 
 // tally is what the records of a stream add up to.
 type tally struct {
-	index int32 // of the next record
+	index        int32 // of the next record
+	firstSegment int32 // that brought a piece of the body
 
 	finished bool // a finish reason was seen
 	done     bool // the terminal record was seen
@@ -63,12 +64,11 @@ func (ex *exchange) record(rec *framing.Record) {
 		n.decoded++
 		kinds = schema.KindEmpty
 	default:
-		if ex.api.ParseRecord(rec.Data, d) {
+		if ex.stream.Record(rec.Data, d) {
 			n.decoded++
 		} else {
 			n.badJSON++
 			ex.row.Flags.Add("bad_json")
-			d.Reset() // half a record counts for nothing
 		}
 		kinds = ex.classify(d)
 	}
@@ -107,7 +107,8 @@ func (ex *exchange) add(rec *framing.Record, kinds schema.Kinds, d *llmapi.Delta
 		Request: ex.row.Request, Index: ex.tally.index,
 		At: rec.At, SeenLead: rec.At - rec.Seen, FirstByteLead: rec.At - rec.First,
 		Kinds: kinds, TokenBearing: kinds.TokenBearing(), Choice: d.Choice,
-		TextBytes: int32(min(d.TextBytes, 1<<30)), Segment: rec.Segment,
+		TextBytes:    int32(min(d.TextBytes, 1<<30)),
+		SegmentAhead: rec.Segment - ex.tally.firstSegment - ex.tally.index,
 	}
 	ex.tally.index++
 	e.Tokens = ex.count(kinds, d)

@@ -63,6 +63,8 @@ type Delta struct {
 	Finish    []byte // finish reason
 	Model     []byte
 	ErrorType []byte // type or code of the error
+
+	pattern pattern
 }
 
 // Reset empties d for the next record.

@@ -83,6 +83,9 @@ func openAIRecord(data []byte, d *Delta) bool {
 			d.Model = w.str()
 		case "error":
 			openAIError(&w, d)
+		case "obfuscation": // random letters, so that the length tells nothing
+			n := len(w.str())
+			d.pattern.hole(w.i-1-n, w.i-1)
 		case "prompt_progress":
 			mark(&w, d, schema.KindProgress)
 		case "timings", "metrics":
@@ -152,10 +155,14 @@ func openAIChoice(w *walker, d *Delta) {
 
 // bears adds a string to the token-bearing text, if it is one and not empty.
 func (d *Delta) bears(w *walker, kind schema.Kinds) {
-	if text := w.str(); len(text) > 0 {
-		d.Kinds |= kind
-		d.TextBytes += int64(textLen(text))
+	text := w.str()
+	if len(text) == 0 {
+		return
 	}
+	d.Kinds |= kind
+	d.TextBytes += int64(textLen(text))
+	d.pattern.texts++
+	d.pattern.text = d.pattern.hole(w.i-1-len(text), w.i-1)
 }
 
 func openAIDelta(w *walker, d *Delta) {
