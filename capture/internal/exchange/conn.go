@@ -285,10 +285,18 @@ func (s responseSide) Head(h *http1.Head) bool {
 // request. Where requests may be missing, a response that none is known for gets a
 // row of its own; where none is missing it answers nothing.
 func (c *Conn) asker(h *http1.Head) *exchange {
+	var unanswered []*exchange
 	for _, ex := range c.waiting {
 		if !ex.answered {
-			return ex
+			unanswered = append(unanswered, ex)
 		}
+	}
+	switch {
+	case len(unanswered) > 1 && unanswered[0].tainted: // pipelined across a hole
+		c.giveUpTainted()
+		c.joined = true
+	case len(unanswered) > 0:
+		return unanswered[0]
 	}
 	if !c.joined {
 		return nil
