@@ -1,6 +1,6 @@
 module tokentrace
 
-go 1.26.8
+go 1.26.7
 
 require (
 	github.com/apache/arrow-go/v18 v18.8.0

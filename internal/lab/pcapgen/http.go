@@ -77,7 +77,7 @@ func (g *generator) chat(c *client) *Request {
 	r.ID = fmt.Sprintf("chatcmpl-%016x%016x", rng.Uint64(), rng.Uint64())
 	wait := (ms(g.TTFT) + ms(g.TTFTPerPromptToken)*float64(prompt)) * math.Exp(0.15*rng.NormFloat64())
 	a := newAnswer(r, d)
-	g.stream(rng, a, r.RequestEnd+int64(wait*1e6), tokens)
+	g.stream(rng, a, r.RequestEnd+int64(wait*1e6))
 	segs := g.transfer(c, toClient, a.writes)
 	r.readTimes(segs, a)
 	g.sum.Streams++
@@ -128,7 +128,7 @@ type span struct{ off, end int }
 // answer is a streamed response that is being composed.
 type answer struct {
 	dialect
-	id     string
+	req    *Request
 	prefix string // how each event begins
 	text   []byte // of the last event; reused
 
@@ -141,7 +141,7 @@ type answer struct {
 
 func newAnswer(r *Request, d dialect) *answer {
 	created := r.RequestEnd / 1e9
-	a := &answer{dialect: d, id: r.ID}
+	a := &answer{dialect: d, req: r}
 	a.prefix = fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","created":%d,"model":"%s",%s`, r.ID, created, d.model, d.extra)
 	a.held = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\ndate: %s\r\nserver: uvicorn\r\n"+
 		"content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\nx-request-id: %s\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -198,7 +198,7 @@ func (a *answer) token(rng *rand.Rand, first bool) []byte {
 
 // stream composes the whole response; at is when its head is sent. Servers send
 // the head and the role event when the first token is ready.
-func (g *generator) stream(rng *rand.Rand, a *answer, at int64, tokens int) {
+func (g *generator) stream(rng *rand.Rand, a *answer, at int64) {
 	a.flush(at)
 	a.event([]byte(a.prefix+`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`+"\n\n"), 0)
 	a.flush(at + 40_000)
@@ -206,7 +206,7 @@ func (g *generator) stream(rng *rand.Rand, a *answer, at int64, tokens int) {
 	at += 90_000 + int64(rng.ExpFloat64()*60_000)
 	rechunk := g.Rechunk > 0 && rng.Float64() < g.Rechunk
 	hold := 0 // events of the current write that are still to come
-	for i := range tokens {
+	for i := range a.req.OutputTokens {
 		if i > 0 {
 			at += g.gap(rng)
 		}
@@ -221,11 +221,11 @@ func (g *generator) stream(rng *rand.Rand, a *answer, at int64, tokens int) {
 		} else if rng.Float64() < g.Coalesce {
 			hold = 1 + rng.IntN(7)
 		}
-		if hold == 0 || i+1 == tokens {
+		if hold == 0 || i+1 == a.req.OutputTokens {
 			a.flush(at)
 		}
 	}
-	g.finish(a, at)
+	a.finish(at)
 }
 
 // gap draws the time between two tokens, in nanoseconds.
@@ -238,9 +238,11 @@ func (g *generator) gap(rng *rand.Rand) int64 {
 }
 
 // finish composes the end: finish reason, usage, [DONE], last chunk.
-func (g *generator) finish(a *answer, at int64) {
+func (a *answer) finish(at int64) {
 	a.event([]byte(a.prefix+`"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}`+"\n\n"), 0)
-	a.event(a.usageEvent(), 0)
+	in, out := a.req.PromptTokens, a.req.OutputTokens
+	a.event(fmt.Appendf(nil, `%s"choices":[],"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d%s}}`+"\n\n",
+		a.prefix, in, in+out, out, a.usage), 0)
 	a.event([]byte("data: [DONE]\n\n"), 0)
 	a.flush(at + 60_000)
 	a.chunk(nil)
