@@ -145,14 +145,14 @@ const checkEvery = 1 << 14
 
 func (s *pcapSource) readFile(ctx context.Context, in *pcapInput, report func(offset int64)) error {
 	pkt, err := &in.first, in.err
-	for n := 1; err == nil; n++ {
-		s.packet(pkt)
+	for n := 0; err == nil; n++ {
 		if n%checkEvery == 0 {
 			if ctx.Err() != nil {
 				return fmt.Errorf("read %s: %w", in.name, ctx.Err())
 			}
 			report(in.reader.Offset())
 		}
+		s.packet(pkt)
 		err = in.reader.Next(pkt)
 	}
 	stats := in.reader.Stats()

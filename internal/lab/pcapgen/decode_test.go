@@ -179,7 +179,7 @@ func checkRequests(t *testing.T, requests []*Request, data []byte, at []int64) {
 		if r.Kind == KindChat && strings.Count(string(body), " ") < r.PromptTokens-1 {
 			t.Errorf("request %d: fewer than %d words", r.Index, r.PromptTokens)
 		}
-		if end := at[p.offset()-1]; end != r.RequestEnd || at[start] < r.RequestStart {
+		if end := at[p.offset()-1]; end != r.RequestEnd || at[start] != r.RequestStart {
 			t.Errorf("request %d: captured %d to %d, truth %d to %d", r.Index, at[start], end, r.RequestStart, r.RequestEnd)
 		}
 	}

@@ -99,7 +99,6 @@ func (g *generator) ask(c *client, r *Request, message []byte) {
 	segs := g.transfer(c, toServer, []write{{at, message}})
 	r.RequestStart = segs[0].at
 	for _, s := range segs {
-		r.RequestStart = min(r.RequestStart, s.at)
 		r.RequestEnd = max(r.RequestEnd, s.at)
 	}
 }
