@@ -72,7 +72,8 @@ func NewWriter[Row any](w io.Writer, table string) (*Writer[Row], error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", table, err)
 	}
-	pw, err := file.NewParquetWriterWithError(w, root, file.WithWriterProps(properties(fields)), file.WithWriteMetadata(meta))
+	sink := struct{ io.Writer }{w} // without Close: w is the caller's to close
+	pw, err := file.NewParquetWriterWithError(sink, root, file.WithWriterProps(properties(fields)), file.WithWriteMetadata(meta))
 	if err != nil {
 		return nil, fmt.Errorf("begin table %s: %w", table, err)
 	}

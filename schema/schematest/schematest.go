@@ -144,7 +144,7 @@ func (t *Trace) addEvents(s Stream, r *schema.Request) {
 	for i := range r.TokenRecords {
 		e := schema.Event{
 			Request: r.Request, Index: int32(i), At: at, Kinds: schema.KindContent, TokenBearing: true,
-			Tokens: schema.Some[int32](1), TextBytes: 4, Segment: int32(i),
+			Tokens: schema.Some[int32](1), TextBytes: 4,
 		}
 		if i > 0 {
 			e.Gap = schema.Some(s.gaps()[i-1])
