@@ -1,6 +1,9 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Severity says what a ledger counter means for the trust in a trace.
 type Severity string
@@ -58,6 +61,19 @@ func (l Ledger) Get(name string) int64 {
 		}
 	}
 	return n
+}
+
+// Depth returns how many counters a counter is a share of, one inside the other.
+func (l Ledger) Depth(c Counter) (depth int) {
+	for c.PartOf != "" && depth < len(l) {
+		whole := slices.IndexFunc(l, func(w Counter) bool { return w.Name == c.PartOf })
+		if whole < 0 {
+			break
+		}
+		c = l[whole]
+		depth++
+	}
+	return depth
 }
 
 // Merge returns the sum of two ledgers, in the order of the first.

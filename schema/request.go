@@ -101,7 +101,7 @@ type Request struct {
 	LostBytes     int64 `col:"lost_bytes" unit:"bytes" doc:"Bytes of this request or response that the capture lost."`
 
 	Concurrency int32 `col:"concurrency" unit:"count" doc:"LLM requests in flight at its start, itself included."`
-	Flags       Words `col:"flags" doc:"What else is to be known, as words joined by spaces: buffered_stream, no_terminal_event, no_response, unknown_api, bad_json, request_gap, out_of_order_pairing, ... The view has a list."`
+	Flags       Words `col:"flags" doc:"What else is to be known, as words joined by spaces, such as buffered_stream or no_terminal_event; docs/metrics.md lists them. The view has a list."`
 }
 
 // SortKey is the request's start, or the first instant known of it.

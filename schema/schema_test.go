@@ -129,6 +129,9 @@ func TestLedger(t *testing.T) {
 	if err := sum.Check(); err != nil || sum.Get("in") != 6 || sum.Get("new") != 4 || l.Get("in") != 3 {
 		t.Errorf("%v, %v", sum, err)
 	}
+	if l.Depth(l[0]) != 0 || l.Depth(l[1]) != 1 || (Ledger{{Name: "loop", PartOf: "loop"}}).Depth(Counter{PartOf: "loop"}) > 1 {
+		t.Error("Depth")
+	}
 	l[1].Count = 0
 	if err := l.Check(); err == nil || !strings.Contains(err.Error(), "in is 3, but its shares add up to 2") {
 		t.Errorf("error %v", err)

@@ -6,7 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"slices"
 
 	"tokentrace/capture"
 	"tokentrace/internal/cli"
@@ -22,21 +22,24 @@ func pcapCommand() cli.Command {
 port, and writes requests, token events and connections as Parquet into the directory
 TRACE. Prompts and answers are not stored, only their lengths and times.`,
 		Examples: []string{
-			"capture pcap testdata/pcaps/lo-openai/lo-openai.pcap -o morning.trace",
-			"tcpdump -i eth0 -w - tcp port 8000 | capture pcap - -o live.trace",
+			"capture pcap testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap -o morning.trace",
+			"tcpdump -i eth0 -U -w - tcp port 8000 | capture pcap - -o live.trace",
 		},
 		Setup: setupPcap,
 	}
 }
 
 func setupPcap(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
-	trace := fs.String("o", "", "`TRACE` directory to write; must be missing or empty")
-	add := fs.Bool("append", false, "add to the trace that stands in TRACE")
-	label := fs.String("label", "", "`NAME` of the trace, kept in its manifest")
-	format := fs.String("format", "text", "`FORMAT` of the summary: text, json, csv or markdown")
+	trace := fs.String("o", "", "write the trace to the directory `TRACE`, which must be missing or empty")
+	add := fs.Bool("append", false, "add to the trace that stands there")
+	label := fs.String("label", "", "call the trace `NAME` in its manifest")
+	format := fs.String("format", "text", "print the summary as `FORMAT`: text, json, csv or markdown")
 	return func(ctx context.Context, env cli.Env, files []string) error {
 		if *trace == "" {
 			return cli.Usagef("say where the trace goes: -o TRACE")
+		}
+		if !slices.Contains([]string{"text", "json", "csv", "markdown"}, *format) {
+			return cli.Usagef("no format %q: text, json, csv or markdown", *format)
 		}
 		if len(files) == 0 {
 			return cli.Usagef("name a capture file, or '-' for standard input")
@@ -85,26 +88,25 @@ func summarise(w io.Writer, format, trace string, run schema.Run) error {
 			fmt.Fprintf(w, "| %s | %d | %s |\n", c.Name, c.Count, c.Doc)
 		}
 		return nil
-	case "text":
-		return summaryText(w, trace, run)
 	default:
-		return cli.Usagef("no format %q: text, json, csv or markdown", format)
+		return summaryText(w, trace, run)
 	}
 }
 
 func summaryText(w io.Writer, trace string, run schema.Run) error {
-	fmt.Fprintf(w, "%s: %d requests, %d stream records on %d connections\n\n", trace,
+	_, err := fmt.Fprintf(w, "%s: %d requests, %d stream records on %d connections\n\n", trace,
 		run.Ledger.Get("exchanges_recorded"), run.Ledger.Get("stream_records"), run.Ledger.Get("tcp_connections"))
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, c := range run.Ledger {
 		if c.Count == 0 {
 			continue
 		}
-		indent := ""
-		if c.PartOf != "" {
-			indent = "  "
+		note := ""
+		if c.Severity != schema.SeverityInfo {
+			note = " (" + string(c.Severity) + ")"
 		}
-		fmt.Fprintf(tw, "%d\t%s%s\t\n", c.Count, indent, c.Doc)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%12d  %*s%s%s\n", c.Count, 2*run.Ledger.Depth(c), "", c.Doc, note)
+		}
 	}
-	return tw.Flush()
+	return err
 }

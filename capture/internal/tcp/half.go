@@ -48,7 +48,7 @@ func (t *Table) place(c *conn, d stream.Dir, at int64, s *packet.Segment) {
 		return
 	}
 	if h.closed {
-		t.counts.AfterClose += int64(len(s.Payload))
+		t.late(c, d, s)
 		return
 	}
 	if !h.started {
@@ -66,6 +66,18 @@ func (t *Table) place(c *conn, d stream.Dir, at int64, s *packet.Segment) {
 	}
 	t.insert(c, d, p)
 	t.ageHole(c, d, at)
+}
+
+// late counts the payload of a segment whose direction has ended: a repeat, or
+// something that no receiver will have taken.
+func (t *Table) late(c *conn, d stream.Dir, s *packet.Segment) {
+	h := &c.halves[d]
+	if s.PayloadLen > 0 && h.started && int32(s.Seq+uint32(s.PayloadLen)-h.next) <= 0 {
+		c.facts.Retransmitted++
+		t.counts.Duplicate += int64(len(s.Payload))
+		return
+	}
+	t.counts.AfterClose += int64(len(s.Payload))
 }
 
 // accept delivers a segment that begins at the next byte.

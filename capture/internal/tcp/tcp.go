@@ -148,7 +148,7 @@ func (t *Table) Segment(at int64, s *packet.Segment) {
 	c.facts.Last = max(c.facts.Last, at)
 	t.sweep(at)
 	if c.closed {
-		t.counts.AfterClose += int64(len(s.Payload))
+		t.late(c, d, s)
 		return
 	}
 	c.observe(d, at, s)

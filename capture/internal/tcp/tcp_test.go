@@ -200,7 +200,7 @@ func TestPortsReused(t *testing.T) {
 	if want := "> xy @7, > reuse @7, < reuse @7"; strings.Join(c.handlers[1].lines, ", ") != want {
 		t.Errorf("got %v", c.handlers[1].lines)
 	}
-	if n := c.Counts(); n.AfterClose != 2 {
+	if n := c.Counts(); n.Duplicate != 2 || n.AfterClose != 0 {
 		t.Errorf("counts: %+v", n)
 	}
 	checkCounts(t, c.Counts())
