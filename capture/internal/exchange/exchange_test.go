@@ -544,3 +544,37 @@ func TestBuffered(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRecorder runs streams of 300 tokens, one record a segment, from stream
+// chunks to rows.
+func BenchmarkRecorder(b *testing.B) {
+	const tokens = 300
+	record := []byte(content(" word"))
+	head, tail, ask := []byte(streamHead+chunk(role)), []byte(chunk(stop)+chunk(usage3)+chunk(done)+"0\r\n\r\n"), []byte(request(ask))
+	rec := NewRecorder(nowhere{})
+	h := rec.Open(stream.Tuple{}, 0)
+	c := &stream.Chunk{}
+	send := func(d stream.Dir, data []byte) {
+		c.Dir, c.Data = d, data
+		c.At++
+		c.Segment++
+		h.Data(c)
+	}
+	b.SetBytes(int64(tokens * len(record)))
+	b.ReportAllocs()
+	for b.Loop() {
+		send(stream.ToServer, ask)
+		send(stream.ToClient, head)
+		for range tokens {
+			send(stream.ToClient, record)
+		}
+		send(stream.ToClient, tail)
+	}
+	b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+type nowhere struct{}
+
+func (nowhere) Request(*schema.Request)       {}
+func (nowhere) Event(*schema.Event)           {}
+func (nowhere) Connection(*schema.Connection) {}

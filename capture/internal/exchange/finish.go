@@ -206,7 +206,7 @@ func (ex *exchange) durations(end endCause) {
 // stayed hidden, or several choices under one count.
 func (ex *exchange) tpot() {
 	row := &ex.row
-	hidden := row.ReasoningTokens.OK && !row.FirstReasoning.OK
+	hidden := row.ReasoningTokens.V > 0 && !row.FirstReasoning.OK
 	if !row.FirstToken.OK || !row.OutputTokens.OK || hidden || row.Choices > 1 {
 		return
 	}

@@ -91,7 +91,7 @@ func (ex *exchange) classify(d *llmapi.Delta) schema.Kinds {
 		kinds |= schema.KindEmpty
 	}
 	final := finish || t.finished
-	if d.Usage != (llmapi.Usage{}) && (final || !d.HasChoice) {
+	if d.Usage.Known() && (final || !d.HasChoice) {
 		kinds |= schema.KindUsage
 	}
 	if kinds == 0 {
@@ -226,9 +226,9 @@ func (t *tally) endBurst() {
 // the server stands, zeros and blanks apart.
 func (ex *exchange) facts(d *llmapi.Delta) {
 	row := &ex.row
-	keepCount(&row.PromptTokens, d.Usage.Prompt)
-	keepCount(&row.CachedTokens, d.Usage.Cached)
-	keepCount(&row.ReasoningTokens, d.Usage.Reasoning)
+	if d.Usage.Known() {
+		ex.usage(&d.Usage)
+	}
 	if len(d.Finish) > 0 {
 		row.FinishReason = schema.Some(string(d.Finish))
 	}
@@ -241,8 +241,16 @@ func (ex *exchange) facts(d *llmapi.Delta) {
 	}
 }
 
-func keepCount(dst *schema.Opt[int64], n int64) {
-	if n > 0 {
-		*dst = schema.Some(n)
+// usage keeps the counts of the last usage that holds any.
+func (ex *exchange) usage(u *llmapi.Usage) {
+	row := &ex.row
+	if u.Prompt > 0 {
+		row.PromptTokens = schema.Some(u.Prompt)
+	}
+	if u.Cached.OK {
+		row.CachedTokens = u.Cached
+	}
+	if u.Reasoning.OK {
+		row.ReasoningTokens = u.Reasoning
 	}
 }

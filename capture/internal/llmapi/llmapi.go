@@ -41,11 +41,17 @@ type Request struct {
 	PromptBytes int64 // text of the prompt, bytes of UTF-8
 }
 
-// Usage holds token counts as the server sent them; 0 is not known: servers write
-// zeros on every chunk before they have counted.
+// Usage holds token counts as the server sent them.
 type Usage struct {
-	Prompt, Cached, Output, Reasoning int64
+	// Prompt and Output are 0 where they are not known: servers write zeros on every
+	// chunk before they have counted.
+	Prompt, Output int64
+	// Cached and Reasoning are shares of them, of which 0 says something.
+	Cached, Reasoning schema.Opt[int64]
 }
+
+// Known reports whether the server had counted anything.
+func (u *Usage) Known() bool { return u.Prompt > 0 || u.Output > 0 }
 
 // Delta is what one record says. Slices are valid as long as the record.
 type Delta struct {

@@ -280,10 +280,10 @@ func openAIUsage(w *walker, u *Usage) {
 		case "total_tokens":
 			total, _ = w.integer()
 		case "prompt_tokens_details":
-			u.Cached = max(u.Cached, member(w, "cached_tokens"))
+			larger(&u.Cached, member(w, "cached_tokens"))
 		case "prompt_cache_hit_tokens": // DeepSeek
-			n, _ := w.integer()
-			u.Cached = max(u.Cached, n)
+			n, ok := w.integer()
+			larger(&u.Cached, schema.Opt[int64]{V: n, OK: ok})
 		case "completion_tokens_details":
 			u.Reasoning = member(w, "reasoning_tokens")
 		default:
@@ -296,19 +296,26 @@ func openAIUsage(w *walker, u *Usage) {
 	}
 }
 
-// member returns one integer of an object, 0 where it is not there.
-func member(w *walker, name string) (n int64) {
+// larger keeps the larger of two counts that may be missing.
+func larger(dst *schema.Opt[int64], n schema.Opt[int64]) {
+	if n.OK && (!dst.OK || n.V > dst.V) {
+		*dst = n
+	}
+}
+
+// member returns one integer of an object.
+func member(w *walker, name string) (out schema.Opt[int64]) {
 	if !w.enter('{') {
-		return 0
+		return out
 	}
 	for w.more('}') {
 		if string(w.key()) == name {
-			n, _ = w.integer()
+			out.V, out.OK = w.integer()
 		} else {
 			w.skip()
 		}
 	}
-	return n
+	return out
 }
 
 // openAIError reads an error: an object with type and code, or a string.

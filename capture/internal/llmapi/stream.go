@@ -92,7 +92,7 @@ func (s *Stream) same(data []byte) (text int) {
 func (s *Stream) learn(data []byte, d *Delta) {
 	s.last = s.last[:0]
 	p := &d.pattern
-	if p.texts != 1 || p.n > maxHoles || d.Usage != (Usage{}) || d.Logprobs > 0 ||
+	if p.texts != 1 || p.n > maxHoles || d.Usage.Known() || d.Logprobs > 0 ||
 		d.Kinds.Has(schema.KindFinish|schema.KindError|schema.KindTimings) {
 		return
 	}
