@@ -7,6 +7,10 @@ import (
 	"tokentrace/capture/internal/stream"
 )
 
+// maxWaiting bounds the requests without a response on one connection: more are a
+// capture that holds one direction only.
+const maxWaiting = 256
+
 type protocol uint8
 
 const (
@@ -203,6 +207,9 @@ func (s requestSide) Head(h *http1.Head) bool {
 	c := s.c
 	c.requests++
 	c.giveUpTainted()
+	if len(c.waiting) >= maxWaiting {
+		c.finish(c.waiting[0], endGap, 0)
+	}
 	ex := newExchange(c.rec, c.id)
 	ex.requestHead(h)
 	c.waiting = append(c.waiting, ex)

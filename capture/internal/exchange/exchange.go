@@ -64,11 +64,11 @@ func (ex *exchange) begin() {
 func (ex *exchange) requestHead(h *http1.Head) {
 	ex.method = h.Method
 	row := &ex.row
-	row.Method, row.Path = schema.Some(h.Method), schema.Some(h.Path())
+	row.Method, row.Path = text(h.Method), text(h.Path())
 	row.HTTPVersion = h.Proto
 	row.RequestStart = schema.Some(h.First)
 	if id := h.Get("x-request-id"); id != "" {
-		row.ClientRequestID = schema.Some(id)
+		row.ClientRequestID = text(id)
 	}
 	ex.api, ex.known = llmapi.Match(h.Path())
 	row.API = ex.api.Name
@@ -122,7 +122,7 @@ func (ex *exchange) requestEnd(at int64) {
 	}
 	ex.body = nil
 	if asked.Model != "" {
-		row.Model = schema.Some(asked.Model)
+		row.Model = text(asked.Model)
 	}
 	row.MaxTokens, row.Temperature = asked.MaxTokens, asked.Temperature
 	row.PromptBytes = asked.PromptBytes

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -395,6 +396,39 @@ func TestJoinedMidway(t *testing.T) {
 		if want := map[string]int32{"guessed right": 8000, "guessed wrong": 40000}[name]; server != want {
 			t.Errorf("%s: server port %d, want %d", name, server, want)
 		}
+	}
+}
+
+// TestOneSided checks that a capture of one direction only stays bounded.
+func TestOneSided(t *testing.T) {
+	var steps []step
+	for i := range 3 * maxWaiting {
+		steps = append(steps, toServer(int64(i), request(ask)))
+	}
+	got := play(t, whole, steps...)
+	if len(got.requests) != len(steps) {
+		t.Errorf("%d requests, want %d", len(got.requests), len(steps))
+	}
+	for _, r := range got.requests {
+		if r.Concurrency > maxWaiting {
+			t.Fatalf("%d requests in flight", r.Concurrency)
+		}
+	}
+}
+
+// TestStrangeText checks that names from the wire are fit for text columns.
+func TestStrangeText(t *testing.T) {
+	head := "POST /\xff\xfe/v1/chat/completions?key=secret HTTP/1.1\r\nx-request-id: \xc3\x28\r\ncontent-length: %d\r\n\r\n%s"
+	body := `{"model":"a\/b` + strings.Repeat("\xf0x", 1000) + `"}`
+	got := play(t, whole, toServer(0, fmt.Sprintf(head, len(body), body)))
+	r := got.requests[0]
+	for _, s := range []string{r.Path.V, r.ClientRequestID.V, r.Model.V} {
+		if !utf8.ValidString(s) || len(s) > 4*maxText || s == "" || strings.Contains(s, "secret") {
+			t.Errorf("%q", s)
+		}
+	}
+	if !strings.HasPrefix(r.Model.V, "a/b") || r.API != "openai_chat" {
+		t.Errorf("model %.20q, API %s", r.Model.V, r.API)
 	}
 }
 

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"strings"
+
 	"tokentrace/capture/internal/framing"
 	"tokentrace/capture/internal/llmapi"
 	"tokentrace/schema"
@@ -230,14 +232,13 @@ func (ex *exchange) facts(d *llmapi.Delta) {
 		ex.usage(&d.Usage)
 	}
 	if len(d.Finish) > 0 {
-		row.FinishReason = schema.Some(string(d.Finish))
+		row.FinishReason = text(llmapi.Text(d.Finish))
 	}
 	if len(d.ErrorType) > 0 {
-		row.ErrorType = schema.Some(string(d.ErrorType))
+		row.ErrorType = text(llmapi.Text(d.ErrorType))
 	}
-	// Chunk after chunk names the same model.
-	if len(d.Model) > 0 && (!row.Model.OK || row.Model.V != string(d.Model)) {
-		row.Model = schema.Some(string(d.Model))
+	if len(d.Model) > 0 && row.Model.V != string(d.Model) { // chunk after chunk names the same
+		row.Model = text(llmapi.Text(d.Model))
 	}
 }
 
@@ -253,4 +254,15 @@ func (ex *exchange) usage(u *llmapi.Usage) {
 	if u.Reasoning.OK {
 		row.ReasoningTokens = u.Reasoning
 	}
+}
+
+// maxText bounds the names that a row takes from the wire, in bytes.
+const maxText = 512
+
+// text makes a name from the wire fit for a text column: valid UTF-8, not too long.
+func text(s string) schema.Opt[string] {
+	if len(s) > maxText {
+		s = s[:maxText] + "..."
+	}
+	return schema.Some(strings.ToValidUTF8(s, "\uFFFD"))
 }

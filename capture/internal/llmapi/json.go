@@ -2,6 +2,7 @@ package llmapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"unicode/utf8"
 )
@@ -208,6 +209,18 @@ func (w *walker) skipNested() {
 
 // done reports whether the text was walked to its end without an error.
 func (w *walker) done() bool { return !w.bad && w.space() == 0 }
+
+// Text returns a JSON string's text, given what stands between the quotes.
+func Text(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
+	}
+	var text string
+	if err := json.Unmarshal([]byte(`"`+string(raw)+`"`), &text); err != nil {
+		return string(raw)
+	}
+	return text
+}
 
 // textLen returns the length in bytes of a JSON string's text in UTF-8, escapes
 // resolved, given what stands between the quotes.

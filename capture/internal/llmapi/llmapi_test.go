@@ -44,6 +44,8 @@ func TestRequest(t *testing.T) {
 		{`{"prompt":[1,2,3]}`, Request{}, true},
 		{`{"messages":[{"content":[{"type":"text","text":"abc"},{"type":"image_url","image_url":{"url":"data:xxxx"}}]}]}`, Request{PromptBytes: 3}, true},
 		{`{"model":null,"stream":null,"n":null,"max_tokens":null,"temperature":null,"messages":null}`, Request{}, true},
+		{`{"prompt":` + strings.Repeat("[", 1e6) + `"a"` + strings.Repeat("]", 1e6) + `}`, Request{}, true},
+		{`{"prompt":` + strings.Repeat("[", 1e6), Request{}, false},
 		{`{"model":"m","messages":[`, Request{Model: "m"}, false},
 		{`[]`, Request{}, false},
 		{``, Request{}, false},
@@ -51,10 +53,10 @@ func TestRequest(t *testing.T) {
 	for _, tt := range tests {
 		var got Request
 		if ok := openAIRequest([]byte(tt.body), &got); ok != tt.ok {
-			t.Errorf("%s: ok %v", tt.body, ok)
+			t.Errorf("%.100s: ok %v", tt.body, ok)
 		}
 		if d := cmp.Diff(tt.want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.body, d)
+			t.Errorf("%.100s (-want +got):\n%s", tt.body, d)
 		}
 	}
 }
@@ -121,6 +123,9 @@ func TestTextLen(t *testing.T) {
 		var want string
 		if err := json.Unmarshal([]byte(`"`+s+`"`), &want); err != nil {
 			t.Fatal(err)
+		}
+		if got := Text([]byte(s)); got != want {
+			t.Errorf("Text(%q) = %q, want %q", s, got, want)
 		}
 		if got := textLen([]byte(s)); got != len(want) {
 			t.Errorf("textLen(%q) = %d, want %d", s, got, len(want))

@@ -17,7 +17,7 @@ func openAIRequest(body []byte, r *Request) bool {
 	for w.more('}') {
 		switch string(w.key()) {
 		case "model":
-			r.Model = string(w.str())
+			r.Model = Text(w.str())
 		case "stream":
 			if v, ok := w.boolean(); ok {
 				r.Stream = schema.Some(v)
@@ -35,7 +35,7 @@ func openAIRequest(body []byte, r *Request) bool {
 				r.Temperature = schema.Some(f)
 			}
 		case "messages", "prompt":
-			promptText(&w, r)
+			promptText(&w, r, 0)
 		default:
 			w.skip()
 		}
@@ -43,21 +43,28 @@ func openAIRequest(body []byte, r *Request) bool {
 	return w.done()
 }
 
+// maxPromptDepth bounds how deep text is looked for in a prompt.
+const maxPromptDepth = 8
+
 // promptText adds up the text of a prompt: a string, a list of strings (or of
 // token ids, which have no text), or messages whose content is a string or parts.
-func promptText(w *walker, r *Request) {
-	switch w.space() {
+func promptText(w *walker, r *Request, depth int) {
+	c := w.space()
+	if depth > maxPromptDepth {
+		c = 0
+	}
+	switch c {
 	case '"':
 		r.PromptBytes += int64(textLen(w.str()))
 	case '[':
 		for ok := w.enter('['); ok && w.more(']'); {
-			promptText(w, r)
+			promptText(w, r, depth+1)
 		}
 	case '{':
 		for ok := w.enter('{'); ok && w.more('}'); {
 			switch string(w.key()) {
 			case "content", "text":
-				promptText(w, r)
+				promptText(w, r, depth+1)
 			default:
 				w.skip()
 			}

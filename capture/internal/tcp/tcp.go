@@ -31,6 +31,7 @@ const (
 	rstWait       = 5 * second       // data that crosses a reset
 	lingerWait    = 60 * second      // repeats of a closed connection's segments
 	idleWait      = 30 * 60 * second // a connection without any packet
+	emptyWait     = 10 * 60 * second // one that never carried a byte: scans, floods of SYNs
 	sweepEvery    = 1 * second
 	sweepPackets  = 1024
 
@@ -353,7 +354,7 @@ func (t *Table) age(c *conn, at int64) {
 			t.remove(c)
 		}
 		return
-	case silent > idleWait:
+	case silent > idleWait || silent > emptyWait && c.facts.Delivered == [2]int64{}:
 		t.end(c, c.facts.Last, stream.Idle)
 		t.remove(c)
 		return
