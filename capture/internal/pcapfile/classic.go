@@ -41,7 +41,7 @@ func (p *Reader) readClassicHeader() error {
 	// The upper bits of the link type tell the length of a frame check sequence.
 	p.pcap.link = LinkType(p.order.Uint32(h[20:]) & 0xffff)
 	p.stats.Precision = p.pcap.fracNs
-	p.hold(classicHeaderLen)
+	p.src.advance(classicHeaderLen)
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (p *Reader) nextClassic(pkt *Packet) error {
 	if err != nil {
 		return err
 	}
-	p.hold(n)
+	p.src.advance(n)
 	at, ok := toNs(uint64(sec), uint64(frac), p.pcap.fracNs)
 	*pkt = Packet{
 		At: at, Timed: ok, Data: b[classicRecordLen:n],

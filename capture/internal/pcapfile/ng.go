@@ -99,7 +99,7 @@ func (p *Reader) nextBlock() (body []byte, typ uint32, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	p.hold(n)
+	p.src.advance(n)
 	return b[8 : n-4], typ, nil
 }
 

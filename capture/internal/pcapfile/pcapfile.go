@@ -7,7 +7,6 @@
 package pcapfile
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -50,18 +49,13 @@ var errFormat = errors.New("not a capture file")
 // maxPacket bounds one packet or block; tcpdump's own bound is 256 KiB.
 const maxPacket = 16 << 20
 
-const bufferSize = 1 << 20
-
 // Reader reads packets in the order of the file.
 type Reader struct {
-	src    *bufio.Reader
-	offset int64
-	order  binary.ByteOrder
-	stats  Stats
-	next   func(*Packet) error
-	err    error
-	spill  []byte // holds a block that is larger than the buffer
-	held   int    // bytes to discard before the next block
+	src   source
+	order binary.ByteOrder
+	stats Stats
+	next  func(*Packet) error
+	err   error
 
 	pcap   classic
 	ifaces []iface // of the current section, pcapng
@@ -69,15 +63,14 @@ type Reader struct {
 
 // NewReader recognises the format from the first bytes.
 func NewReader(r io.Reader) (*Reader, error) {
-	p := &Reader{src: bufio.NewReaderSize(r, bufferSize)}
-	magic, err := p.src.Peek(4)
-	if len(magic) == 0 {
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
+	p := &Reader{src: source{r: r, buf: make([]byte, bufferSize)}}
+	magic, err := p.src.peek(4)
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case len(magic) == 0:
 		return nil, errors.New("the file is empty")
-	}
-	if len(magic) < 4 {
+	case len(magic) < 4:
 		return nil, fmt.Errorf("%w: it ends after %d bytes", errFormat, len(magic))
 	}
 	switch {
@@ -102,7 +95,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 func (p *Reader) Stats() Stats { return p.stats }
 
 // Offset returns how many bytes of the file were read.
-func (p *Reader) Offset() int64 { return p.offset }
+func (p *Reader) Offset() int64 { return p.src.offset }
 
 // Next reads the next packet. It returns io.EOF at the end, a *DamageError where
 // the file is cut or makes no sense, and any other error of the source.
@@ -116,74 +109,22 @@ func (p *Reader) Next(pkt *Packet) error {
 	return p.err
 }
 
-// peek returns the next n bytes without copying, past what the last block held.
-// It fails with io.EOF where nothing is left and with a DamageError where less than n is.
+// peek returns the next n bytes. It fails with io.EOF where nothing is left and
+// with a DamageError where less than n is.
 func (p *Reader) peek(n int, what string) ([]byte, error) {
-	if err := p.release(); err != nil {
-		return nil, err
+	b, err := p.src.peek(n)
+	switch {
+	case err == nil || len(b) == 0 && err == io.EOF:
+		return b, err
+	case err == io.EOF:
+		return nil, p.damage("the file is cut in %s: %d of %d bytes are there", what, len(b), n)
+	default:
+		return nil, fmt.Errorf("read at byte %d: %w", p.src.offset, err)
 	}
-	if n > bufferSize {
-		return p.peekLarge(n, what)
-	}
-	b, err := p.src.Peek(n)
-	if err == nil {
-		return b, nil
-	}
-	if err != io.EOF {
-		return nil, fmt.Errorf("read at byte %d: %w", p.offset, err)
-	}
-	if len(b) == 0 {
-		return nil, io.EOF
-	}
-	return nil, p.damage("the file is cut in %s: %d of %d bytes are there", what, len(b), n)
-}
-
-// peekLarge reads a block that the buffer does not hold. It grows with what is
-// there, not with what a length field claims.
-func (p *Reader) peekLarge(n int, what string) ([]byte, error) {
-	p.spill = p.spill[:0]
-	for len(p.spill) < n {
-		step := min(n-len(p.spill), bufferSize)
-		b, err := p.src.Peek(step)
-		p.spill = append(p.spill, b...)
-		if err != nil {
-			return nil, p.damage("the file is cut in %s: %d of %d bytes are there", what, len(p.spill), n)
-		}
-		if len(p.spill) < n {
-			p.advance(step)
-		}
-	}
-	p.held = n % bufferSize
-	if p.held == 0 {
-		p.held = bufferSize
-	}
-	return p.spill, nil
-}
-
-// hold marks n bytes as used; they stay readable until the next peek.
-func (p *Reader) hold(n int) {
-	if n <= bufferSize {
-		p.held = n
-	}
-}
-
-func (p *Reader) release() error {
-	if p.held == 0 {
-		return nil
-	}
-	n := p.held
-	p.held = 0
-	return p.advance(n)
-}
-
-func (p *Reader) advance(n int) error {
-	d, err := p.src.Discard(n)
-	p.offset += int64(d)
-	return err
 }
 
 func (p *Reader) damage(format string, args ...any) error {
-	return &DamageError{p.offset, fmt.Sprintf(format, args...)}
+	return &DamageError{p.src.offset, fmt.Sprintf(format, args...)}
 }
 
 // seconds and a fraction of frac to ns; ok is false out of the range of int64 ns.

@@ -280,8 +280,8 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("%d bytes of a packet of %d from a file of %d", len(pkt.Data), pkt.WireLen, len(file))
 			}
 		}
-		if p.Offset() > int64(len(file)) || cap(p.spill) > 2*len(file)+bufferSize {
-			t.Fatalf("offset %d, %d bytes held", p.Offset(), cap(p.spill))
+		if p.Offset() > int64(len(file)) || cap(p.src.buf) > 4*len(file)+2*bufferSize {
+			t.Fatalf("offset %d, %d bytes held", p.Offset(), cap(p.src.buf))
 		}
 	})
 }

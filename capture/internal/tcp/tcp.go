@@ -166,19 +166,22 @@ func (t *Table) Segment(at int64, s *packet.Segment) {
 func (t *Table) find(at int64, s *packet.Segment) flow {
 	key := flowKey{s.Src, s.Dst, s.SrcPort, s.DstPort}
 	recent := &t.recent[key.slot()]
+	known := recent.c != nil && recent.key == key
 	f := recent.flow
-	if f.c == nil || recent.key != key {
+	if !known {
 		f = t.flows[key]
 	}
-	if f.c != nil && f.c.begunAnew(s) {
+	if f.c != nil && s.Flags&packet.FlagSYN != 0 && f.c.begunAnew(s) {
 		t.end(f.c, f.c.facts.Last, stream.Reuse)
 		t.remove(f.c)
-		f = flow{}
+		f, known = flow{}, false
 	}
 	if f.c == nil {
 		f = t.begin(at, key, s)
 	}
-	*recent = recentFlow{key, f}
+	if !known {
+		*recent = recentFlow{key, f}
+	}
 	return f
 }
 
