@@ -161,7 +161,7 @@ func TestAgainstGopacket(t *testing.T) {
 func gopacketReads(t *testing.T, name string, raw []byte) (packets []string) {
 	t.Helper()
 	var source gopacket.PacketDataSource
-	link := func(gopacket.CaptureInfo) layers.LinkType { return 0 }
+	var link func(gopacket.CaptureInfo) layers.LinkType
 	if strings.HasSuffix(name, ".pcapng") {
 		r, err := pcapgo.NewNgReader(bytes.NewReader(raw), pcapgo.NgReaderOptions{WantMixedLinkType: true})
 		if err != nil {
