@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -252,13 +253,15 @@ func TestRegressUsesUncachedTokens(t *testing.T) {
 }
 
 func TestRegressFewRows(t *testing.T) {
-	r, err := openTrace(t, planted(12)).Regress(t.Context(), DefaultSeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fit := r.Models[0]
-	if fit.Identifiable || fit.Method != MethodOLS || fit.Slope.Lo == nil || !strings.Contains(fit.Reason, "12") {
-		t.Errorf("got %+v", fit)
+	for n, method := range map[int]string{9: MethodOLS, 12: MethodOLSUnqueued} {
+		r, err := openTrace(t, planted(n)).Regress(t.Context(), DefaultSeed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit := r.Models[0]
+		if fit.Identifiable || fit.Method != method || fit.Slope.Lo == nil || !strings.Contains(fit.Reason, strconv.Itoa(n)) {
+			t.Errorf("%d rows: got %+v", n, fit)
+		}
 	}
 }
 

@@ -26,8 +26,9 @@ const (
 
 // How a headline slope was found.
 const (
-	MethodQuantile = "q85_arrival_unqueued"
-	MethodOLS      = "ols_all_rows"
+	MethodQuantile    = "q85_arrival_unqueued"
+	MethodOLSUnqueued = "ols_arrival_unqueued"
+	MethodOLS         = "ols_all_rows"
 )
 
 // Whether one line describes the requests of a fit.
@@ -47,6 +48,7 @@ const (
 	cachedKnown = 0.9            // share of rows with cached_tokens from which uncached tokens are used
 	curvatureT  = 3              // HC3 t from which the quadratic term counts
 	minFitRows  = 3              // rows of plain least squares
+	unqueuedFit = 10             // arrival-unqueued rows from which least squares leaves the others out
 	fitBlock    = 20_000_000_000 // ns of a bootstrap block
 
 	fitWork      = 6_000_000 // rows times resamples, which bounds the time that the bootstrap takes
@@ -75,8 +77,9 @@ type Regression struct {
 
 // ModelFit is the fit of one model. The headline is Slope, by Method: the line
 // that 85 % of the requests stay below, over requests that came while no other
-// waited for its first token; or, where that is not identifiable, plain least
-// squares over all rows, with a warning.
+// waited for its first token; or, where that is not identifiable, least squares
+// over those requests, or over all where there are fewer than 10 of them, with a
+// warning.
 type ModelFit struct {
 	Model    *string `json:"model"`
 	X        string  `json:"x"`        // prompt_tokens, or uncached_prompt_tokens where the server tells cached ones
@@ -199,8 +202,9 @@ func fitModel(rows []fitRow, seed uint64) ModelFit {
 	fit.OLSAll = olsLine(rows)
 	fit.spread(unqueued)
 	fit.identify()
+	fit.OLS = olsLine(unqueued)
 	if fit.Identifiable {
-		fit.OLS, fit.Huber, fit.Quadratic = olsLine(unqueued), huberLine(unqueued), curve(unqueued, fit.XP95)
+		fit.Huber, fit.Quadratic = huberLine(unqueued), curve(unqueued, fit.XP95)
 		fit.headline(unqueued, seed)
 	} else {
 		fit.fallback()
@@ -271,18 +275,23 @@ func (f *ModelFit) identify() {
 	}
 }
 
-// fallback gives plain least squares over all rows, marked as what it is.
+// fallback gives least squares, marked as what it is.
 func (f *ModelFit) fallback() {
 	f.Method = MethodOLS
 	f.Slope.Unit, f.Intercept.Unit, f.Slope.Confidence, f.Intercept.Confidence = fitSlopeUnit, "ms", Confidence, Confidence
 	f.Below = Estimate{Unit: "ratio", Confidence: Confidence}
 	f.warn("%s", f.Reason)
-	if f.OLSAll == nil {
+	switch {
+	case f.Unqueued >= unqueuedFit && f.OLS != nil:
+		f.Method = MethodOLSUnqueued
+		f.Slope, f.Intercept = f.OLS.Slope, f.OLS.Intercept
+		f.warn("the slope shown is least squares over the %d requests that came while no other waited, cache hits included", f.Unqueued)
+	case f.OLSAll != nil:
+		f.Slope, f.Intercept = f.OLSAll.Slope, f.OLSAll.Intercept
+		f.warn("the slope shown is least squares over all %d rows, queueing and cache hits included", f.Rows)
+	default:
 		f.warn("no line either: %d rows with distinct prompts are needed", minFitRows)
-		return
 	}
-	f.Slope, f.Intercept = f.OLSAll.Slope, f.OLSAll.Intercept
-	f.warn("the slope shown is least squares over all %d rows, queueing and cache hits included", f.Rows)
 }
 
 // headline fits the 85 % line and counts what lies far below it.

@@ -340,7 +340,7 @@ func FitSections(r *analysis.Regression) []Section {
 	blocks := []Block{}
 	if len(r.Models) > 0 {
 		blocks = append(blocks,
-			Paragraph{"The headline slope is the line that 85 % of the requests stay below, over requests that came while no other waited for its first token: queueing does not steepen it and prefix-cache hits do not flatten it. Where that is not identifiable, it is least squares over all requests, and the table says so."},
+			Paragraph{"The headline slope is the line that 85 % of the requests stay below, over requests that came while no other waited for its first token: queueing does not steepen it and prefix-cache hits do not flatten it. Where that is not identifiable, it is least squares, over those requests or over all, and the table says so."},
 			fitTable(r), estimatorTable(r))
 	}
 	return []Section{{Title: "TTFT against prompt length", Blocks: append(blocks, Warnings{r.Warnings})}}
@@ -352,10 +352,11 @@ func fitTable(r *analysis.Regression) Table {
 		{"Below 0.65 of it", true}, {"n", true}, {"Method", false},
 	}}
 	for _, f := range r.Models {
-		method := "q85, unqueued"
-		if f.Method == analysis.MethodOLS {
-			method = "least squares, all rows"
-		}
+		method := map[string]string{
+			analysis.MethodQuantile:    "q85, unqueued",
+			analysis.MethodOLSUnqueued: "least squares, unqueued",
+			analysis.MethodOLS:         "least squares, all rows",
+		}[f.Method]
 		t.Rows = append(t.Rows, []Cell{
 			name(f.Model, 28), plainCell(f.Slope, ""), plainCell(f.Intercept, " ms"), plainCell(f.Prefill, " tok/s"),
 			shareCell(f.Below), number(f.Slope.N), txt(method),
