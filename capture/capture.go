@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,10 @@ type Config struct {
 	Label  string // name of the trace, for people
 	Tool   string // program and version, for the manifest
 	RunID  string // id of the run; made up where empty
+
+	// CapturePoint says where the traffic was seen: client, server or between. Times
+	// at the client hold the network's share, times at the server do not.
+	CapturePoint string
 
 	Pcap Pcap // the source
 
@@ -46,6 +51,10 @@ func Run(ctx context.Context, cfg Config) (schema.Manifest, error) {
 		return schema.Manifest{}, err
 	}
 	run, err := source.read(ctx, exchange.NewRecorder(writer), cfg.Progress)
+	run.CapturePoint = cmp.Or(cfg.CapturePoint, "unknown")
+	if twin := writer.Twin(run); twin != "" {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("run %s of the trace begins and ends with packets of the same times: the same capture twice counts every request twice", twin))
+	}
 	if err == nil {
 		err = run.Ledger.Check()
 	}

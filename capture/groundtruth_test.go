@@ -373,6 +373,9 @@ func TestAppend(t *testing.T) {
 	}
 	once := tr.requests
 	tr.read(t)
+	if w := tr.manifest.Runs[1].Warnings; len(w) != 1 || !strings.Contains(w[0], "counts every request twice") {
+		t.Errorf("warnings %q", w)
+	}
 	if len(tr.manifest.Runs) != 2 || len(tr.requests) != 2*len(once) || tr.manifest.Ledger.Get("exchanges_recorded") != int64(2*len(once)) {
 		t.Errorf("%d runs, %d requests, ledger says %d", len(tr.manifest.Runs), len(tr.requests), tr.manifest.Ledger.Get("exchanges_recorded"))
 	}

@@ -120,7 +120,7 @@ func (s *pcapSource) warn(format string, args ...any) {
 func (s *pcapSource) read(ctx context.Context, recorder *exchange.Recorder, progress func(done, total int64)) (schema.Run, error) {
 	s.recorder = recorder
 	s.table = tcp.New(recorder.Open, recorder.Done)
-	s.run = schema.Run{Source: "pcap", CapturePoint: "unknown", Clock: "packet time stamps", Precision: 1}
+	s.run = schema.Run{Source: "pcap", Clock: "packet time stamps", Precision: 1}
 	var done int64
 	for _, in := range s.files {
 		s.run.Inputs = append(s.run.Inputs, filepath.Base(in.name))

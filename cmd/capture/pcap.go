@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"tokentrace/capture"
 	"tokentrace/internal/cli"
 	"tokentrace/schema"
+	"tokentrace/schema/tracedir"
 )
 
 func pcapCommand() cli.Command {
@@ -33,6 +35,7 @@ func setupPcap(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error 
 	trace := fs.String("o", "", "write the trace to the directory `TRACE`, which must be missing or empty")
 	add := fs.Bool("append", false, "add to the trace that stands there")
 	label := fs.String("label", "", "call the trace `NAME` in its manifest")
+	point := fs.String("capture-point", "", "the traffic was seen at the `PLACE`: client, server or between")
 	format := fs.String("format", "text", "print the summary as `FORMAT`: text, json, csv or markdown")
 	return func(ctx context.Context, env cli.Env, files []string) error {
 		if *trace == "" {
@@ -41,12 +44,15 @@ func setupPcap(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error 
 		if !slices.Contains([]string{"text", "json", "csv", "markdown"}, *format) {
 			return cli.Usagef("no format %q: text, json, csv or markdown", *format)
 		}
+		if !slices.Contains([]string{"", "client", "server", "between"}, *point) {
+			return cli.Usagef("no capture point %q: client, server or between", *point)
+		}
 		if len(files) == 0 {
 			return cli.Usagef("name a capture file, or '-' for standard input")
 		}
 		progress := cli.NewProgress(env.Stderr)
 		manifest, err := capture.Run(ctx, capture.Config{
-			Trace: *trace, Append: *add, Label: *label,
+			Trace: *trace, Append: *add, Label: *label, CapturePoint: *point,
 			Tool: "capture " + cli.Version(),
 			Pcap: capture.Pcap{Files: files, Stdin: env.Stdin},
 			Progress: func(done, total int64) {
@@ -58,6 +64,9 @@ func setupPcap(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error 
 			},
 		})
 		progress.Done()
+		if errors.Is(err, tracedir.ErrNotEmpty) {
+			return fmt.Errorf("%w: choose another name, or add to it with --append", err)
+		}
 		if err != nil {
 			return err
 		}

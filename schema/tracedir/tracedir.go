@@ -101,7 +101,7 @@ func prepare(dir string, add bool) (schema.Manifest, error) {
 		return schema.Manifest{}, fmt.Errorf("make trace: %w", err)
 	}
 	if len(entries) > 0 {
-		return schema.Manifest{}, fmt.Errorf("trace %s is %w: choose another name, or add to it with --append", dir, ErrNotEmpty)
+		return schema.Manifest{}, fmt.Errorf("trace %s is %w", dir, ErrNotEmpty)
 	}
 	return schema.Manifest{Format: schema.FormatVersion}, nil
 }

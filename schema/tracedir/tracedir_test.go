@@ -96,7 +96,7 @@ func checkNoLeftovers(t *testing.T, dir string) {
 func TestAppend(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "trace")
 	writeTrace(t, dir, "first", false, 10)
-	if _, err := Create(dir, Options{Run: "x"}); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "--append") {
+	if _, err := Create(dir, Options{Run: "x"}); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second run without Append: %v", err)
 	}
 	m := writeTrace(t, dir, "second", true, 10)

@@ -164,6 +164,17 @@ func (w *Writer) Commit(run schema.Run) (schema.Manifest, error) {
 	return *m, writeManifest(w.dir, *m)
 }
 
+// Twin returns the id of a run in the trace that spans the same time to the
+// nanosecond, or "".
+func (w *Writer) Twin(run schema.Run) string {
+	for _, other := range w.manifest.Runs {
+		if run.End > 0 && other.Start == run.Start && other.End == run.End {
+			return other.ID
+		}
+	}
+	return ""
+}
+
 // Abort ends the run without making it part of the trace.
 func (w *Writer) Abort() error {
 	return errors.Join(w.finish(), w.abandon())
