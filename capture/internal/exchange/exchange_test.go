@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tokentrace/capture/internal/stream"
-	"tokentrace/capture/internal/tcp"
 	"tokentrace/schema"
 )
 
@@ -129,7 +128,7 @@ func playTuple(t *testing.T, tuple stream.Tuple, cut cutter, steps ...step) *row
 			h.Close(stream.Dir(d), last, stream.CaptureEnd)
 		}
 	}
-	rec.Done(h, tcp.Facts{Tuple: tuple})
+	rec.Done(h, stream.Facts{Tuple: tuple})
 	checkLedger(t, rec)
 	if rec.inFlight != 0 {
 		t.Errorf("%d requests in flight at the end", rec.inFlight)

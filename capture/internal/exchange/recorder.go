@@ -9,7 +9,6 @@ package exchange
 
 import (
 	"tokentrace/capture/internal/stream"
-	"tokentrace/capture/internal/tcp"
 	"tokentrace/schema"
 )
 
@@ -51,7 +50,7 @@ func (r *Recorder) Open(t stream.Tuple, _ int64) stream.Handler {
 }
 
 // Done writes the row of a connection that has ended.
-func (r *Recorder) Done(h stream.Handler, f tcp.Facts) {
+func (r *Recorder) Done(h stream.Handler, f stream.Facts) {
 	c := h.(*Conn)
 	c.countBytes()
 	client, server := f.Tuple.Client, f.Tuple.Server

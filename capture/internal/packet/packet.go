@@ -8,9 +8,10 @@ package packet
 import (
 	"encoding/binary"
 	"net/netip"
-
-	"tokentrace/capture/internal/pcapfile"
 )
+
+// LinkType is a link-layer type as numbered by tcpdump.org/linktypes.html.
+type LinkType uint16
 
 // Reason says what became of a frame.
 type Reason uint8
@@ -65,7 +66,7 @@ const (
 	etherQinQ91 = 0x9100
 )
 
-// Link types that are read (tcpdump.org/linktypes.html).
+// Link types that are read.
 const (
 	linkNull     = 0
 	linkEthernet = 1
@@ -83,7 +84,7 @@ const ipProtoTCP = 6
 
 // Decode finds the TCP segment of a frame of wireLen bytes, of which data was
 // captured. The payload of seg points into data. seg is set iff Decode returns TCP.
-func Decode(link pcapfile.LinkType, data []byte, wireLen int, seg *Segment) Reason {
+func Decode(link LinkType, data []byte, wireLen int, seg *Segment) Reason {
 	missing := wireLen - len(data)
 	switch link {
 	case linkEthernet:

@@ -2,16 +2,11 @@ package packet
 
 import (
 	"bytes"
-	"encoding/hex"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
-
-	"tokentrace/capture/internal/pcapfile"
 )
 
 // tcp builds a TCP segment from 10.0.0.1:1000 to 10.0.0.2:80 in the given layers.
@@ -57,7 +52,7 @@ func TestLinks(t *testing.T) {
 	vlan := func(below ...gopacket.SerializableLayer) []byte { return build(t, "hello", append(below, ip4())...) }
 	tests := []struct {
 		name string
-		link pcapfile.LinkType
+		link LinkType
 		data []byte
 		want Reason
 	}{
@@ -111,58 +106,13 @@ func TestAddr(t *testing.T) {
 	}
 }
 
-// TestAgainstGopacket compares every packet of the real captures with what
-// gopacket's layers say.
-func TestAgainstGopacket(t *testing.T) {
-	files, err := filepath.Glob("../../../testdata/pcaps/*/*.pcap*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no test data: %v", err)
-	}
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := pcapfile.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		var pkt pcapfile.Packet
-		for ; r.Next(&pkt) == nil; n++ {
-			var s Segment
-			reason := Decode(pkt.Link, pkt.Data, pkt.WireLen, &s)
-			compare(t, name, pkt, reason, &s)
-		}
-		if err := f.Close(); err != nil || n == 0 {
-			t.Fatalf("%s: %d packets, %v", name, n, err)
-		}
-	}
-}
-
-func compare(t *testing.T, name string, pkt pcapfile.Packet, reason Reason, s *Segment) {
-	t.Helper()
-	p := gopacket.NewPacket(pkt.Data, layers.LinkType(pkt.Link), gopacket.Default)
-	tcp, _ := p.Layer(layers.LayerTypeTCP).(*layers.TCP)
-	if (tcp != nil) != (reason == TCP) {
-		t.Fatalf("%s: reason %d, gopacket sees TCP: %v\n%s", name, reason, tcp != nil, hex.Dump(pkt.Data))
-	}
-	if tcp == nil {
-		return
-	}
-	if s.Seq != tcp.Seq || s.Ack != tcp.Ack || s.SrcPort != uint16(tcp.SrcPort) || s.DstPort != uint16(tcp.DstPort) || s.Window != tcp.Window ||
-		!bytes.Equal(s.Payload, tcp.Payload) || s.Flags&FlagSYN != 0 != tcp.SYN || s.Flags&FlagFIN != 0 != tcp.FIN || s.Flags&FlagRST != 0 != tcp.RST || s.Flags&FlagACK != 0 != tcp.ACK {
-		t.Fatalf("%s: got %+v, gopacket %+v", name, s, tcp)
-	}
-}
-
 // FuzzDecode checks that no frame makes Decode panic or claim more than there is.
 func FuzzDecode(f *testing.F) {
 	f.Add(uint16(1), build(f, "hello", ether(layers.EthernetTypeIPv4), ip4()), uint16(0))
 	f.Add(uint16(101), build(f, "hello", ip6()), uint16(3))
 	f.Fuzz(func(t *testing.T, link uint16, data []byte, cut uint16) {
 		var s Segment
-		if Decode(pcapfile.LinkType(link), data, len(data)+int(cut), &s) == TCP && (len(s.Payload) > s.PayloadLen || len(s.Payload) > len(data)) {
+		if Decode(LinkType(link), data, len(data)+int(cut), &s) == TCP && (len(s.Payload) > s.PayloadLen || len(s.Payload) > len(data)) {
 			t.Errorf("%d bytes of a payload of %d in a frame of %d", len(s.Payload), s.PayloadLen, len(data))
 		}
 	})

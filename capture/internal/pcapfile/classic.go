@@ -1,6 +1,10 @@
 package pcapfile
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"tokentrace/capture/internal/packet"
+)
 
 // Magic numbers of classic pcap: microseconds and nanoseconds
 // (draft-ietf-opsawg-pcap, section 4).
@@ -15,7 +19,7 @@ const (
 )
 
 type classic struct {
-	link   LinkType
+	link   packet.LinkType
 	fracNs int64
 }
 
@@ -39,7 +43,7 @@ func (p *Reader) readClassicHeader() error {
 		return err
 	}
 	// The upper bits of the link type tell the length of a frame check sequence.
-	p.pcap.link = LinkType(p.order.Uint32(h[20:]) & 0xffff)
+	p.pcap.link = packet.LinkType(p.order.Uint32(h[20:]) & 0xffff)
 	p.stats.Precision = p.pcap.fracNs
 	p.src.advance(classicHeaderLen)
 	return nil

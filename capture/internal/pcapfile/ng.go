@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"math/bits"
+
+	"tokentrace/capture/internal/packet"
 )
 
 // Block types of pcapng (draft-ietf-opsawg-pcapng, section 4).
@@ -33,7 +35,7 @@ const (
 
 // iface is an interface of a pcapng section.
 type iface struct {
-	link    LinkType
+	link    packet.LinkType
 	snaplen uint32
 	// Ticks per second are 10^exp, or 2^exp where binary.
 	binary bool
@@ -108,7 +110,7 @@ func (p *Reader) addInterface(body []byte) {
 		p.stats.BadBlocks++
 		return
 	}
-	i := iface{link: LinkType(p.order.Uint16(body)), snaplen: p.order.Uint32(body[4:]), exp: 6}
+	i := iface{link: packet.LinkType(p.order.Uint16(body)), snaplen: p.order.Uint32(body[4:]), exp: 6}
 	p.options(body[8:], func(code uint16, v []byte) {
 		switch {
 		case code == optTsresol && len(v) >= 1:

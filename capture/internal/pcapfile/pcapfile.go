@@ -12,10 +12,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-)
 
-// LinkType is a link-layer type as numbered by tcpdump.org/linktypes.html.
-type LinkType uint16
+	"tokentrace/capture/internal/packet"
+)
 
 // Packet is one captured packet.
 type Packet struct {
@@ -23,7 +22,7 @@ type Packet struct {
 	Timed   bool   // whether the file gives the packet a time
 	Data    []byte // captured bytes; valid until the next call of Next
 	WireLen int    // length on the wire, >= len(Data)
-	Link    LinkType
+	Link    packet.LinkType
 }
 
 // Stats counts what a Reader met beside packets.

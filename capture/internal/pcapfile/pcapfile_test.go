@@ -17,6 +17,8 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"tokentrace/capture/internal/packet"
 )
 
 // read returns what a Reader finds, one line a packet, and its error at the end.
@@ -34,7 +36,7 @@ func read(r io.Reader) (packets []string, err error) {
 	}
 }
 
-func show(at int64, timed bool, link LinkType, wire int, data []byte) string {
+func show(at int64, timed bool, link packet.LinkType, wire int, data []byte) string {
 	return fmt.Sprintf("%d %v link %d wire %d %q", at, timed, link, wire, data)
 }
 
@@ -185,7 +187,7 @@ func gopacketReads(t *testing.T, name string, raw []byte) (packets []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		packets = append(packets, show(ci.Timestamp.UnixNano(), true, LinkType(link(ci)), ci.Length, data))
+		packets = append(packets, show(ci.Timestamp.UnixNano(), true, packet.LinkType(link(ci)), ci.Length, data))
 	}
 }
 

@@ -7,7 +7,11 @@
 // any cut of the same bytes.
 package stream
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"tokentrace/schema"
+)
 
 // Dir is a direction of a connection.
 type Dir uint8
@@ -62,6 +66,22 @@ const (
 	Reuse                         // its ports were used again
 	CaptureEnd                    // the capture ended first
 )
+
+// Facts are what the packets tell about a connection.
+type Facts struct {
+	Tuple         Tuple
+	First, Last   int64 // unix ns
+	SYN           bool
+	Close         string // as in schema.Connection
+	ClosedBy      string
+	RTT           schema.Opt[int64]
+	Packets       int64
+	Delivered     [2]int64 // bytes, by direction
+	Retransmitted int64    // segments
+	OutOfOrder    int64    // segments
+	Lost          int64    // bytes
+	ZeroWindow    int64    // ns during which the client's window was closed
+}
 
 // Handler takes the bytes of one connection. Its methods are never called
 // concurrently. Close is called once for each direction, and last.

@@ -40,22 +40,6 @@ const (
 	maxAhead       = 1 << 27 // a sequence number further off belongs to no live connection
 )
 
-// Facts are what the packets tell about a connection.
-type Facts struct {
-	Tuple         stream.Tuple
-	First, Last   int64 // unix ns
-	SYN           bool
-	Close         string // as in schema.Connection
-	ClosedBy      string
-	RTT           schema.Opt[int64]
-	Packets       int64
-	Delivered     [2]int64 // bytes, by direction
-	Retransmitted int64    // segments
-	OutOfOrder    int64    // segments
-	Lost          int64    // bytes
-	ZeroWindow    int64    // ns during which the client's window was closed
-}
-
 // Counts are totals over all connections. PayloadBytes is the sum of the other
 // byte counts but Lost.
 type Counts struct {
@@ -73,7 +57,7 @@ type Counts struct {
 // Table follows all connections of a capture.
 type Table struct {
 	open stream.Open
-	done func(stream.Handler, Facts)
+	done func(stream.Handler, stream.Facts)
 
 	flows  map[flowKey]flow
 	first  *conn // in order of creation
@@ -117,7 +101,7 @@ func (k *flowKey) slot() int { return int(k.srcPort*3+k.dstPort) % recentFlows }
 type conn struct {
 	key     flowKey // of the direction to the server
 	handler stream.Handler
-	facts   Facts
+	facts   stream.Facts
 	halves  [2]half // by direction
 
 	prev, next *conn
@@ -132,7 +116,7 @@ type conn struct {
 
 // New returns a Table that opens a handler for each connection and calls done
 // once with the handler and the facts of each that has ended.
-func New(open stream.Open, done func(stream.Handler, Facts)) *Table {
+func New(open stream.Open, done func(stream.Handler, stream.Facts)) *Table {
 	return &Table{open: open, done: done, flows: map[flowKey]flow{}}
 }
 
@@ -206,7 +190,7 @@ func (t *Table) begin(at int64, key flowKey, s *packet.Segment) flow {
 		}
 	}
 	c := &conn{key: toServer}
-	c.facts = Facts{
+	c.facts = stream.Facts{
 		Tuple: stream.Tuple{
 			Client:  netip.AddrPortFrom(toServer.src.Netip(), toServer.srcPort),
 			Server:  netip.AddrPortFrom(toServer.dst.Netip(), toServer.dstPort),

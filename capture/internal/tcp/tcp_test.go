@@ -60,7 +60,7 @@ func arrow(d stream.Dir) string { return [...]string{">", "<"}[d] }
 type conversation struct {
 	*Table
 	handlers []*recorder
-	facts    []Facts
+	facts    []stream.Facts
 }
 
 func newConversation() *conversation {
@@ -68,7 +68,7 @@ func newConversation() *conversation {
 	c.Table = New(func(t stream.Tuple, _ int64) stream.Handler {
 		c.handlers = append(c.handlers, &recorder{tuple: t})
 		return c.handlers[len(c.handlers)-1]
-	}, func(_ stream.Handler, f Facts) { c.facts = append(c.facts, f) })
+	}, func(_ stream.Handler, f stream.Facts) { c.facts = append(c.facts, f) })
 	return c
 }
 
@@ -110,22 +110,22 @@ func TestOrder(t *testing.T) {
 		name  string
 		calls []call
 		want  string
-		facts func(f Facts) bool
+		facts func(f stream.Facts) bool
 	}{
 		{"in order", []call{seg(3, ">", 1, 0, "ab"), seg(4, ">", 3, 0, "cd")}, "> ab @3, > cd @4, > end @4, < end @4", nil},
-		{"swapped: both at the time of the later", []call{seg(3, ">", 3, 0, "cd"), seg(5, ">", 1, 0, "ab")}, "> ab @5, > cd @5, > end @5, < end @5", func(f Facts) bool { return f.OutOfOrder == 1 }},
-		{"repeated", []call{seg(3, ">", 1, 0, "ab"), seg(5, ">", 1, 0, "ab"), seg(6, ">", 3, 0, "c")}, "> ab @3, > c @6, > end @6, < end @6", func(f Facts) bool { return f.Retransmitted == 1 }},
+		{"swapped: both at the time of the later", []call{seg(3, ">", 3, 0, "cd"), seg(5, ">", 1, 0, "ab")}, "> ab @5, > cd @5, > end @5, < end @5", func(f stream.Facts) bool { return f.OutOfOrder == 1 }},
+		{"repeated", []call{seg(3, ">", 1, 0, "ab"), seg(5, ">", 1, 0, "ab"), seg(6, ">", 3, 0, "c")}, "> ab @3, > c @6, > end @6, < end @6", func(f stream.Facts) bool { return f.Retransmitted == 1 }},
 		{"overlap: the first seen counts", []call{seg(3, ">", 1, 0, "abc"), seg(5, ">", 2, 0, "XYd")}, "> abc @3, > d @5, > end @5, < end @5", nil},
 		{"overlap with what waits", []call{seg(3, ">", 3, 0, "cd"), seg(4, ">", 1, 0, "abXYef")}, "> ab @4, > cd @4, > ef @4, > end @4, < end @4", nil},
-		{"a hole, acknowledged", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), ack(5, ">", 7), seg(7, "<", 7, 0, "gh")}, "< ab @3, < gap 2, < ef @4, < gh @7, > end @7, < end @7", func(f Facts) bool { return f.Lost == 2 }},
-		{"a hole, filled late", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), ack(5, ">", 7), seg(5, "<", 3, 0, "cd")}, "< ab @3, < cd @5, < ef @5, > end @5, < end @5", func(f Facts) bool { return f.Lost == 0 }},
+		{"a hole, acknowledged", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), ack(5, ">", 7), seg(7, "<", 7, 0, "gh")}, "< ab @3, < gap 2, < ef @4, < gh @7, > end @7, < end @7", func(f stream.Facts) bool { return f.Lost == 2 }},
+		{"a hole, filled late", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), ack(5, ">", 7), seg(5, "<", 3, 0, "cd")}, "< ab @3, < cd @5, < ef @5, > end @5, < end @5", func(f stream.Facts) bool { return f.Lost == 0 }},
 		{"a hole that nobody acknowledged", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), seg(20, "<", 7, 0, "gh"), seg(40, "<", 9, 0, "ij")}, "< ab @3, < gap 2, < ef @4, < gh @20, < ij @40, > end @40, < end @40", nil},
 		{"a hole at the end", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef")}, "< ab @3, > end @4, < gap 2, < ef @4, < end @4", nil},
-		{"fin", []call{seg(3, ">", 1, fin, "ab"), seg(4, "<", 1, fin, "")}, "> ab @3, > fin @3, < fin @4", func(f Facts) bool { return f.Close == "fin" && f.ClosedBy == "client" }},
+		{"fin", []call{seg(3, ">", 1, fin, "ab"), seg(4, "<", 1, fin, "")}, "> ab @3, > fin @3, < fin @4", func(f stream.Facts) bool { return f.Close == "fin" && f.ClosedBy == "client" }},
 		{"fin before its data", []call{seg(3, ">", 3, fin, ""), seg(4, ">", 1, 0, "ab"), seg(5, "<", 1, fin, "")}, "> ab @4, > fin @4, < fin @5", nil},
 		{"data behind the fin", []call{seg(3, ">", 1, fin, "ab"), seg(4, ">", 3, 0, "cd")}, "> ab @3, > fin @3, < end @4", nil},
-		{"rst; data crosses it", []call{seg(3, "<", 1, 0, "ab"), seg(4, ">", 1, rst, ""), seg(5, "<", 3, 0, "cd")}, "< ab @3, > rst @4, < cd @5, < peer rst @5", func(f Facts) bool { return f.Close == "rst" && f.ClosedBy == "client" }},
-		{"keep-alive probe", []call{seg(3, ">", 1, 0, "ab"), seg(9, ">", 2, 0, "b"), seg(9, ">", 2, 0, "")}, "> ab @3, > end @9, < end @9", func(f Facts) bool { return f.Retransmitted == 0 }},
+		{"rst; data crosses it", []call{seg(3, "<", 1, 0, "ab"), seg(4, ">", 1, rst, ""), seg(5, "<", 3, 0, "cd")}, "< ab @3, > rst @4, < cd @5, < peer rst @5", func(f stream.Facts) bool { return f.Close == "rst" && f.ClosedBy == "client" }},
+		{"keep-alive probe", []call{seg(3, ">", 1, 0, "ab"), seg(9, ">", 2, 0, "b"), seg(9, ">", 2, 0, "")}, "> ab @3, > end @9, < end @9", func(f stream.Facts) bool { return f.Retransmitted == 0 }},
 		{"stray sequence number", []call{seg(3, ">", 1, 0, "ab"), seg(4, ">", 1<<30, 0, "xx")}, "> ab @3, > end @4, < end @4", nil},
 	}
 	for _, tt := range tests {
@@ -399,7 +399,7 @@ func (discard) Close(stream.Dir, int64, stream.CloseReason) {}
 func BenchmarkSegment(b *testing.B) {
 	for name, swapped := range map[string]bool{"in-order": false, "swapped": true} {
 		b.Run(name, func(b *testing.B) {
-			table := New(func(stream.Tuple, int64) stream.Handler { return discard{} }, func(stream.Handler, Facts) {})
+			table := New(func(stream.Tuple, int64) stream.Handler { return discard{} }, func(stream.Handler, stream.Facts) {})
 			segments := make([]packet.Segment, 64)
 			payload := make([]byte, 260)
 			for i := range segments {
