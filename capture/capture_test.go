@@ -204,7 +204,7 @@ func TestSealedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range tr.requests {
-		if r.PromptBytes == 0 {
+		if r.PromptBytes.V == 0 {
 			t.Errorf("request %d has no prompt length", r.Request)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tokentrace/capture/internal/exchange"
 	"tokentrace/capture/internal/packet"
@@ -36,6 +35,7 @@ type pcapSource struct {
 	recorder *exchange.Recorder
 	reasons  [packet.NumReasons]int64
 	untimed  int64
+	damaged  int64 // files that end too early or make no sense
 	segment  packet.Segment // reused for each packet
 	stats    pcapfile.Stats // over the files that are read
 	run      schema.Run
@@ -165,6 +165,7 @@ func (s *pcapSource) readFile(ctx context.Context, in *pcapInput, report func(of
 	switch {
 	case err == io.EOF:
 	case errors.As(err, &damage):
+		s.damaged++
 		s.warn("%s: %v; what stands before it was read", in.name, damage)
 	default:
 		return fmt.Errorf("read %s: %w", in.name, err)
@@ -191,12 +192,6 @@ func (s *pcapSource) packet(pkt *pcapfile.Packet) {
 // ledger adds up what was read and what became of it.
 func (s *pcapSource) ledger() schema.Ledger {
 	info, loss, bad := schema.SeverityInfo, schema.SeverityLoss, schema.SeverityError
-	damaged := int64(0)
-	for _, w := range s.warnings {
-		if strings.Contains(w, "at byte") {
-			damaged++
-		}
-	}
 	t := s.table.Counts()
 	l := schema.Ledger{
 		{Name: "packets", Severity: info, Count: s.stats.Packets, Doc: "packets in the files"},
@@ -209,7 +204,7 @@ func (s *pcapSource) ledger() schema.Ledger {
 		{Name: "packets_untimed", Severity: loss, Count: s.untimed, PartOf: "packets", Doc: "packets without a usable time stamp"},
 		{Name: "file_blocks_skipped", Severity: info, Count: s.stats.SkippedBlocks, Doc: "pcapng blocks that hold no packet"},
 		{Name: "file_blocks_bad", Severity: bad, Count: s.stats.BadBlocks, Doc: "pcapng blocks that contradict themselves"},
-		{Name: "files_damaged", Severity: loss, Count: damaged, Doc: "files that are cut or damaged: what stands before it was read"},
+		{Name: "files_damaged", Severity: loss, Count: s.damaged, Doc: "files that are cut or damaged: what stands before it was read"},
 		{Name: "kernel_drops", Severity: loss, Count: s.stats.KernelDrops, Doc: "packets that the capturing system says it dropped"},
 		{Name: "tcp_connections", Severity: info, Count: t.Connections, Doc: "TCP connections"},
 		{Name: "tcp_connections_joined", Severity: info, Count: t.ConnectionsNoSYN, Doc: "of them, begun before the capture"},

@@ -87,18 +87,19 @@ type Request struct {
 	Comments          int64       `col:"comments" unit:"count" doc:"SSE comment lines."`
 	Bursts            int64       `col:"bursts" unit:"count" doc:"Distinct delivery times among the token-bearing records."`
 
-	Choices      int32        `col:"choices" unit:"count" doc:"Answers in one response: n of the request, or as many as were seen."`
-	MaxTokens    Opt[int64]   `col:"max_tokens" unit:"tokens" doc:"Limit of output tokens that the request asked for."`
-	Temperature  Opt[float64] `col:"temperature" doc:"Sampling temperature that the request asked for."`
-	FinishReason Opt[string]  `col:"finish_reason" doc:"Finish reason as the server wrote it."`
-	ErrorType    Opt[string]  `col:"error_type" doc:"Type or code of the error that the server wrote, never its text."`
+	StreamRequested Opt[bool]    `col:"stream_requested" doc:"Whether the request asked for a stream; NULL where it does not say."`
+	Choices         int32        `col:"choices" unit:"count" doc:"Answers in one response: n of the request, or as many as were seen."`
+	MaxTokens       Opt[int64]   `col:"max_tokens" unit:"tokens" doc:"Limit of output tokens that the request asked for."`
+	Temperature     Opt[float64] `col:"temperature" doc:"Sampling temperature that the request asked for."`
+	FinishReason    Opt[string]  `col:"finish_reason" doc:"Finish reason as the server wrote it."`
+	ErrorType       Opt[string]  `col:"error_type" doc:"Type or code of the error that the server wrote, never its text."`
 
-	RequestBytes  int64 `col:"request_body_bytes" unit:"bytes" doc:"Bytes of the request body after transfer decoding."`
-	ResponseBytes int64 `col:"response_body_bytes" unit:"bytes" doc:"Bytes of the response body after transfer decoding."`
-	PromptBytes   int64 `col:"prompt_text_bytes" unit:"bytes" doc:"Bytes of prompt text in the request (UTF-8, JSON escapes resolved). The text itself is not kept."`
-	OutputBytes   int64 `col:"output_text_bytes" unit:"bytes" doc:"Bytes of token-bearing text in the response (UTF-8, JSON escapes resolved)."`
-	DanglingBytes int64 `col:"dangling_bytes" unit:"bytes" doc:"Bytes after the last complete record that belong to none."`
-	LostBytes     int64 `col:"lost_bytes" unit:"bytes" doc:"Bytes of this request or response that the capture lost."`
+	RequestBytes  int64      `col:"request_body_bytes" unit:"bytes" doc:"Bytes of the request body after transfer decoding."`
+	ResponseBytes int64      `col:"response_body_bytes" unit:"bytes" doc:"Bytes of the response body after transfer decoding."`
+	PromptBytes   Opt[int64] `col:"prompt_text_bytes" unit:"bytes" doc:"Bytes of prompt text in the request (UTF-8, JSON escapes resolved). The text itself is not kept."`
+	OutputBytes   Opt[int64] `col:"output_text_bytes" unit:"bytes" doc:"Bytes of token-bearing text in the response (UTF-8, JSON escapes resolved)."`
+	DanglingBytes int64      `col:"dangling_bytes" unit:"bytes" doc:"Bytes after the last complete record that belong to none."`
+	LostBytes     int64      `col:"lost_bytes" unit:"bytes" doc:"Bytes of this request or response that the capture lost."`
 
 	Concurrency int32 `col:"concurrency" unit:"count" doc:"LLM requests in flight at its start, itself included."`
 	Flags       Words `col:"flags" doc:"What else is to be known, as words joined by spaces, such as buffered_stream or no_terminal_event; docs/metrics.md lists them. The view has a list."`

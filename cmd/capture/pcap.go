@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"tokentrace/capture"
 	"tokentrace/internal/cli"
@@ -86,17 +88,19 @@ func summarise(w io.Writer, format, trace string, run schema.Run) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(run)
 	case "csv":
-		fmt.Fprintln(w, "name,severity,count,part_of")
+		rows := csv.NewWriter(w)
+		records := [][]string{{"name", "severity", "count", "part_of"}}
 		for _, c := range run.Ledger {
-			fmt.Fprintf(w, "%s,%s,%d,%s\n", c.Name, c.Severity, c.Count, c.PartOf)
+			records = append(records, []string{c.Name, string(c.Severity), strconv.FormatInt(c.Count, 10), c.PartOf})
 		}
-		return nil
+		return rows.WriteAll(records)
 	case "markdown":
-		fmt.Fprintf(w, "| counter | count | meaning |\n|---|--:|---|\n")
+		text := "| counter | count | meaning |\n|---|--:|---|\n"
 		for _, c := range run.Ledger {
-			fmt.Fprintf(w, "| %s | %d | %s |\n", c.Name, c.Count, c.Doc)
+			text += fmt.Sprintf("| %s | %d | %s |\n", c.Name, c.Count, c.Doc)
 		}
-		return nil
+		_, err := io.WriteString(w, text)
+		return err
 	default:
 		return summaryText(w, trace, run)
 	}

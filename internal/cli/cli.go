@@ -19,7 +19,6 @@ const (
 	ExitOK     = 0 // done
 	ExitFailed = 1 // could not do it
 	ExitUsage  = 2 // the command line is wrong
-	ExitGate   = 3 // done, but the gate that --fail-on names did not hold
 )
 
 // Env is what a command touches of the world.
@@ -56,9 +55,6 @@ func (e *UsageError) Error() string { return e.Msg }
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
-
-// ErrGate says that a command did its work, and that the gate did not hold.
-var ErrGate = errors.New("the gate did not hold")
 
 // Run runs the sub-command that args name and returns the exit code.
 func (t *Tool) Run(ctx context.Context, env Env, args []string) int {
@@ -112,8 +108,6 @@ func (t *Tool) runCommand(ctx context.Context, env Env, c *Command, args []strin
 	switch {
 	case err == nil:
 		return ExitOK
-	case errors.Is(err, ErrGate):
-		return ExitGate
 	case errors.As(err, &usage):
 		fmt.Fprintf(env.Stderr, "%s %s: %v; see '%s %s --help'\n", t.Name, c.Name, usage, t.Name, c.Name)
 		return ExitUsage

@@ -25,7 +25,7 @@ type exchange struct {
 	api    llmapi.API
 	known  bool // an API of the table speaks on this path
 	llm    bool // it gets a row
-	opaque bool // the request's body is compressed
+	opaque bool // the request's body is not read: compressed, or too large
 
 	tainted  bool  // its response may lie in a hole
 	answered bool  // the response ended before the request did
@@ -98,7 +98,12 @@ func (ex *exchange) headless(midway bool, h *http1.Head) {
 
 func (ex *exchange) requestBody(data []byte) {
 	ex.row.RequestBytes += int64(len(data))
-	if ex.llm && ex.known && !ex.opaque && len(ex.body)+len(data) <= maxRequestBody {
+	switch {
+	case !ex.llm || !ex.known || ex.opaque:
+	case len(ex.body)+len(data) > maxRequestBody:
+		ex.body, ex.opaque = nil, true
+		ex.row.Flags.Add("request_too_large")
+	default:
 		ex.body = append(ex.body, data...)
 	}
 }
@@ -125,7 +130,8 @@ func (ex *exchange) requestEnd(at int64) {
 		row.Model = text(asked.Model)
 	}
 	row.MaxTokens, row.Temperature = asked.MaxTokens, asked.Temperature
-	row.PromptBytes = asked.PromptBytes
+	row.PromptBytes = schema.Some(asked.PromptBytes)
+	row.StreamRequested = asked.Stream
 }
 
 func (ex *exchange) requestBroken(why string) {
@@ -158,6 +164,7 @@ func (ex *exchange) responseHead(h *http1.Head) {
 		row.Stream, row.Framing = true, "sse"
 		ex.sse = framing.NewSSE(ex.record)
 		ex.stream = llmapi.NewStream(ex.api)
+		row.OutputBytes.OK = ex.known
 	}
 }
 
@@ -224,7 +231,7 @@ func (ex *exchange) readBody() {
 	ex.body = nil
 	ex.facts(d)
 	ex.tally.failed = d.Kinds.Has(schema.KindError)
-	ex.tally.finalOutput = d.Usage.Output
+	ex.tally.finalOutput, ex.tally.finalKnown = d.Usage.Output, d.Usage.Known()
 	ex.tally.choices = max(ex.tally.choices, d.Choices)
-	ex.row.OutputBytes = d.TextBytes
+	ex.row.OutputBytes = schema.Some(d.TextBytes)
 }

@@ -216,7 +216,7 @@ func TestWorkedCase(t *testing.T) {
 		r.StopTokenCounted || r.TPOTQuality != schema.Some("exact") || r.Concurrency != 1 {
 		t.Errorf("row: %+v", r)
 	}
-	if r.ClientRequestID != schema.Some("id-7") || r.MaxTokens != schema.Some[int64](9) || r.PromptBytes != 6 || r.OutputBytes != 12 {
+	if r.ClientRequestID != schema.Some("id-7") || r.MaxTokens != schema.Some[int64](9) || r.PromptBytes.V != 6 || r.OutputBytes.V != 12 || r.StreamRequested != schema.Some(true) {
 		t.Errorf("request facts: %+v", r)
 	}
 	if d := cmp.Diff([]string{"role", "content", "content", "content", "finish", "usage", "done"}, got.kinds(1)); d != "" {

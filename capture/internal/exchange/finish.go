@@ -34,7 +34,7 @@ func (ex *exchange) finish(end endCause, at int64) {
 	switch {
 	case ex.sse != nil:
 		ex.endStream(end == endMessage)
-	case end == endMessage && ex.known && !row.StatusReason.OK:
+	case end == endMessage && ex.known && !row.StatusReason.OK && !ex.tally.lost:
 		ex.readBody()
 	}
 	row.Choices = max(1, ex.asked.Choices, ex.tally.choices)
@@ -105,8 +105,9 @@ func (ex *exchange) flag(end endCause) {
 // come in bursts, or all at the end.
 const (
 	bufferedMinRecords = 8
-	bufferedBurst      = 3  // median records per burst above this
-	bufferedSpanParts  = 50 // or all tokens within 1/50 of the whole time
+	bufferedBurst      = 3              // median records per burst above this
+	bufferedSpanParts  = 50             // or all tokens within 1/50 of the whole time,
+	bufferedGap        = int64(500_000) // at less than this on average, in ns: no server decodes so fast
 )
 
 func (ex *exchange) buffered(end endCause) bool {
@@ -120,7 +121,7 @@ func (ex *exchange) buffered(end endCause) bool {
 	}
 	span := row.LastToken.V - row.FirstToken.V
 	whole := schema.Since(row.LastRecord, row.RequestStart)
-	return whole.OK && end == endMessage && span*bufferedSpanParts < whole.V
+	return whole.OK && end == endMessage && span*bufferedSpanParts < whole.V && span < bufferedGap*(row.TokenRecords-1)
 }
 
 // medianBurst returns the lower median of records per burst, burstSlots for more.
@@ -151,6 +152,7 @@ func (ex *exchange) tokens() {
 		n, source = t.logprobs, "logprobs"
 	case row.TokenRecords > 0:
 		n, source = row.TokenRecords, "records"
+	case t.finalKnown:
 	default:
 		return
 	}
@@ -167,7 +169,7 @@ func stopReasons() []string {
 // stopCounted reports whether n includes an invisible stop token.
 func (ex *exchange) stopCounted(n int64) bool {
 	t := &ex.tally
-	if !ex.row.FinishReason.OK || !slices.Contains(stopReasons(), ex.row.FinishReason.V) {
+	if !ex.row.Stream || !ex.row.FinishReason.OK || !slices.Contains(stopReasons(), ex.row.FinishReason.V) {
 		return false
 	}
 	if t.cumulative > 0 {
@@ -195,7 +197,7 @@ func (ex *exchange) durations(end endCause) {
 	case end == endMessage:
 		row.E2E = schema.Since(row.StreamEnd, t0)
 	}
-	if row.E2EToken.OK && row.OutputTokens.OK {
+	if row.E2EToken.OK && row.OutputTokens.V > 0 {
 		row.Normalized = schema.Some(row.E2EToken.V / row.OutputTokens.V)
 	}
 	ex.tpot()
@@ -211,7 +213,7 @@ func (ex *exchange) tpot() {
 		return
 	}
 	n, c1 := row.OutputTokens.V, row.FirstRecordTokens
-	if n <= c1 {
+	if n <= c1 || row.TokenRecords == 1 && !row.StopTokenCounted { // all came in the first record
 		return
 	}
 	last := row.LastToken.V
@@ -231,7 +233,7 @@ func (ex *exchange) tpotQuality(n int64) string {
 	switch {
 	case row.NSource.V == "records":
 		return "records"
-	case ex.tally.cumulative > 0 || row.TokenRecords == n-stop:
+	case ex.tally.firstKnown || row.TokenRecords == n-stop:
 		return "exact"
 	default:
 		return "approx_first"

@@ -20,6 +20,8 @@ type tally struct {
 
 	cumulative  int64 // last count before the finish record; 0 where none was sent
 	finalOutput int64 // last count on or after it
+	finalKnown  bool  // one was sent, which may be 0
+	firstKnown  bool  // the tokens of the first token record are known
 	logprobs    int64
 	capable     int64 // token records, and empty or hidden ones after the first token
 	choices     int32 // highest index of a choice + 1
@@ -125,7 +127,8 @@ func (ex *exchange) add(rec *framing.Record, kinds schema.Kinds, d *llmapi.Delta
 // count follows the server's counts and returns the record's tokens where they tell.
 func (ex *exchange) count(kinds schema.Kinds, d *llmapi.Delta) (tokens schema.Opt[int32]) {
 	t := &ex.tally
-	if kinds.TokenBearing() || kinds.Has(schema.KindEmpty|schema.KindHidden) && ex.row.FirstToken.OK && !kinds.Has(schema.KindFinish) {
+	silent := d.HasDelta && kinds.Has(schema.KindEmpty|schema.KindHidden) && !kinds.Has(schema.KindFinish)
+	if kinds.TokenBearing() || silent && ex.row.FirstToken.OK {
 		t.capable++
 	}
 	t.logprobs += int64(d.Logprobs)
@@ -133,13 +136,15 @@ func (ex *exchange) count(kinds schema.Kinds, d *llmapi.Delta) (tokens schema.Op
 		tokens = schema.Some(d.Logprobs)
 	}
 	output := d.Usage.Output
+	final := t.finished || kinds.Has(schema.KindFinish)
+	t.finalKnown = t.finalKnown || final && d.Usage.Known()
 	if output <= 0 {
 		return tokens
 	}
 	if d.HasChoice && output >= t.cumulative && (t.cumulative > 0 || !kinds.Has(schema.KindFinish)) {
 		tokens = schema.Some(int32(min(output-t.cumulative, 1<<30)))
 	}
-	if t.finished || kinds.Has(schema.KindFinish) {
+	if final {
 		t.finalOutput = output
 	} else {
 		t.cumulative = output
@@ -186,10 +191,12 @@ func (ex *exchange) date(at int64, kinds schema.Kinds) {
 func (ex *exchange) token(at int64, d *llmapi.Delta) (gap schema.Opt[int64]) {
 	row, t := &ex.row, &ex.tally
 	row.TokenRecords++
-	row.OutputBytes += d.TextBytes
+	row.OutputBytes.V += d.TextBytes
 	if !row.FirstToken.OK {
 		row.FirstToken = schema.Some(at)
-		row.FirstRecordTokens = max(1, t.cumulative)
+		if n := max(t.cumulative, d.Usage.Output); n > 0 {
+			row.FirstRecordTokens, t.firstKnown = n, true
+		}
 	} else {
 		row.SecondToken.SetOnce(at)
 	}

@@ -59,7 +59,12 @@ func (r *Recorder) Done(h stream.Handler, f stream.Facts) {
 	if c.flip {
 		client, server = server, client
 		toServer, toClient = toClient, toServer
-		closedBy = map[string]string{"client": "server", "server": "client", "none": "none"}[closedBy]
+		switch closedBy {
+		case "client":
+			closedBy = "server"
+		case "server":
+			closedBy = "client"
+		}
 		zeroWindow = 0 // it was watched for the wrong side
 	}
 	r.sink.Connection(&schema.Connection{

@@ -247,10 +247,10 @@ func (s *SSE) Lost() {
 // after it; it is returned, for the caller to decide, with the number of bytes
 // after the last complete record. The record is nil where no data field was begun.
 func (s *SSE) End() (tail *Record, bytes int) {
-	if len(s.line) > 0 {
+	bytes = s.rec.Bytes
+	if field := []byte("data:"); len(s.line) >= len(field) && string(s.line[:len(field)]) == string(field) {
 		s.readLine(nil)
 	}
-	bytes = s.rec.Bytes
 	if !s.hasData || s.skipping {
 		return nil, bytes
 	}

@@ -35,16 +35,14 @@ func (h *Head) Get(name string) string {
 
 // Path returns the path of a request's target, without scheme, host and query.
 func (h *Head) Path() string {
-	path := h.Target
-	if i := strings.Index(path, "://"); i >= 0 {
-		rest := path[i+3:]
-		if j := strings.IndexByte(rest, '/'); j >= 0 {
-			path = rest[j:]
-		} else {
-			path = "/"
-		}
+	path, _, _ := strings.Cut(h.Target, "?")
+	if strings.HasPrefix(path, "/") {
+		return path
 	}
-	path, _, _ = strings.Cut(path, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok { // absolute form, as proxies get it
+		_, rest, _ = strings.Cut(rest, "/")
+		return "/" + rest
+	}
 	return path
 }
 

@@ -230,6 +230,7 @@ func (p *Parser) bodyDone(at int64) {
 	p.end(at)
 }
 
+// maxLine bounds a line of chunked framing, its end left out.
 const maxLine = 4096
 
 // line returns the next line without its end, and what follows it. ok is false
@@ -237,7 +238,8 @@ const maxLine = 4096
 func (p *Parser) line(data []byte) (line, rest []byte, ok bool) {
 	i := bytes.IndexByte(data, '\n')
 	if i < 0 {
-		p.buf = append(p.buf, data[:min(len(data), maxLine)]...)
+		room := maxLine + 2 - len(p.buf) // one more than a line may have, and a CR
+		p.buf = append(p.buf, data[:min(len(data), room)]...)
 		return nil, nil, false
 	}
 	line = data[:i]
@@ -251,14 +253,11 @@ func (p *Parser) line(data []byte) (line, rest []byte, ok bool) {
 
 func (p *Parser) readChunkSize(data []byte, c *stream.Chunk) []byte {
 	line, rest, ok := p.line(data)
-	if !ok {
-		if len(p.buf) > maxLine {
-			p.fail(c.At, WhySyntax, len(data))
-		}
+	if !ok && len(p.buf) < maxLine+2 {
 		return nil
 	}
-	size, ok := parseChunkSize(line)
-	if !ok {
+	size, valid := parseChunkSize(line)
+	if !valid || len(line) > maxLine {
 		p.fail(c.At, WhySyntax, len(data))
 		return nil
 	}
@@ -284,13 +283,7 @@ func (p *Parser) readChunkEnd(data []byte, c *stream.Chunk) []byte {
 
 func (p *Parser) readTrailer(data []byte, c *stream.Chunk) []byte {
 	line, rest, ok := p.line(data)
-	if !ok {
-		if len(p.buf) > maxHead {
-			p.fail(c.At, WhyHeadLimit, len(data))
-		}
-		return nil
-	}
-	if len(line) == 0 {
+	if ok && len(line) == 0 {
 		p.end(c.At)
 	}
 	return rest

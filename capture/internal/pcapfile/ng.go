@@ -33,6 +33,9 @@ const (
 	maxTsresolBits = 63
 )
 
+// unreadable is the link type of an interface that its block does not describe.
+const unreadable = 0xffff
+
 // iface is an interface of a pcapng section.
 type iface struct {
 	link    packet.LinkType
@@ -41,6 +44,7 @@ type iface struct {
 	binary bool
 	exp    uint8
 	offset int64 // seconds to add
+	drops  int64 // as the last statistics say
 }
 
 // nextNG reads blocks until one holds a packet.
@@ -106,8 +110,13 @@ func (p *Reader) nextBlock() (body []byte, typ uint32, err error) {
 }
 
 func (p *Reader) addInterface(body []byte) {
-	if len(body) < 8 || len(p.ifaces) >= maxInterfaces {
+	if len(p.ifaces) >= maxInterfaces {
 		p.stats.BadBlocks++
+		return
+	}
+	if len(body) < 8 { // it counts all the same: packets name interfaces by number
+		p.stats.BadBlocks++
+		p.ifaces = append(p.ifaces, iface{link: unreadable, exp: 6})
 		return
 	}
 	i := iface{link: packet.LinkType(p.order.Uint16(body)), snaplen: p.order.Uint32(body[4:]), exp: 6}
@@ -165,21 +174,29 @@ func (p *Reader) simpleBlock(body []byte, pkt *Packet) bool {
 	return true
 }
 
-// statistics adds the drops that the capturing system reports. The counts of a
-// block are totals since the start of the capture; captures write one at the end.
+// statistics takes the drops that the capturing system reports: totals of an
+// interface since the start of the capture, of which the last word counts.
 func (p *Reader) statistics(body []byte) {
 	p.stats.SkippedBlocks++
 	if len(body) < 12 {
 		p.stats.BadBlocks++
 		return
 	}
+	id := p.order.Uint32(body)
+	if uint64(id) >= uint64(len(p.ifaces)) {
+		p.stats.BadBlocks++
+		return
+	}
+	var drops int64
 	p.options(body[12:], func(code uint16, v []byte) {
 		if (code == optIfDrop || code == optOsDrop) && len(v) >= 8 {
 			if n := p.order.Uint64(v); n <= math.MaxInt32 {
-				p.stats.KernelDrops += int64(n)
+				drops += int64(n)
 			}
 		}
 	})
+	p.stats.KernelDrops += drops - p.ifaces[id].drops
+	p.ifaces[id].drops = drops
 }
 
 // options calls f for each option of a block.
