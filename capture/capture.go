@@ -32,34 +32,38 @@ type Config struct {
 // Run captures into a trace and returns its manifest. It fails where nothing could
 // be read or written; input that is damaged in part gives what can be read of it,
 // and a warning on the run.
+//
+// Where ctx is done before the input is, what was read until then becomes the
+// trace, with a warning, and Run returns its manifest together with ctx's error.
 func Run(ctx context.Context, cfg Config) (schema.Manifest, error) {
 	source, err := openPcap(cfg.Pcap)
 	if err != nil {
 		return schema.Manifest{}, err
 	}
-	defer source.close()
-	if cfg.RunID == "" {
-		cfg.RunID = tracedir.NewRunID()
-	}
-	if cfg.Tool == "" {
-		cfg.Tool = "tokentrace"
-	}
 	writer, err := tracedir.Create(cfg.Trace, tracedir.Options{
-		Run: cfg.RunID, Append: cfg.Append, Tool: cfg.Tool, Label: cfg.Label,
+		Run: cmp.Or(cfg.RunID, tracedir.NewRunID()), Append: cfg.Append, Tool: cmp.Or(cfg.Tool, "tokentrace"), Label: cfg.Label,
 	})
 	if err != nil {
 		return schema.Manifest{}, err
 	}
-	run, err := source.read(ctx, exchange.NewRecorder(writer), cfg.Progress)
+	run, err := source.read(exchange.NewRecorder(writer), func() error { return cmp.Or(ctx.Err(), writer.Err()) }, cfg.Progress)
 	run.CapturePoint = cmp.Or(cfg.CapturePoint, "unknown")
-	if twin := writer.Twin(run); twin != "" {
-		run.Warnings = append(run.Warnings, fmt.Sprintf("run %s of the trace begins and ends with packets of the same times: the same capture twice counts every request twice", twin))
+	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+	if interrupted {
+		run.Warnings = append(run.Warnings, "the capture was interrupted: what was read until then is in the trace")
 	}
-	if err == nil {
+	if err == nil || interrupted {
 		err = run.Ledger.Check()
 	}
 	if err != nil {
 		return schema.Manifest{}, errors.Join(fmt.Errorf("capture: %w", err), writer.Abort())
 	}
-	return writer.Commit(run)
+	if twin := writer.Twin(run); twin != "" {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("run %s of the trace begins and ends with packets of the same times: the same capture twice counts every request twice", twin))
+	}
+	manifest, err := writer.Commit(run)
+	if err == nil && interrupted {
+		err = ctx.Err()
+	}
+	return manifest, err
 }

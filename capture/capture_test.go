@@ -156,9 +156,8 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that a run that is called off leaves nothing that stands in
-// the way of the next.
-func TestCancelled(t *testing.T) {
+// TestInterrupted checks that what was read before the end becomes the trace.
+func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := filepath.Join(t.TempDir(), "trace")
@@ -167,11 +166,32 @@ func TestCancelled(t *testing.T) {
 		files = append(files, example)
 	}
 	cfg := capture.Config{Trace: dir, Pcap: capture.Pcap{Files: files}}
-	if _, err := capture.Run(ctx, cfg); !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v", err)
+	m, err := capture.Run(ctx, cfg)
+	if !errors.Is(err, context.Canceled) || len(m.Runs) != 1 || len(m.Runs[0].Warnings) != 1 {
+		t.Fatalf("error %v, manifest %+v", err, m)
 	}
-	if _, err := capture.Run(t.Context(), cfg); err != nil {
-		t.Errorf("the next run: %v", err)
+	if err := m.Ledger.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyFiles reads more files than may be open at once.
+func TestManyFiles(t *testing.T) {
+	raw, err := os.ReadFile("../testdata/pcaps/log-stall/log-stall.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "none.pcap")
+	if err := os.WriteFile(path, raw[:24], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := make([]string, 3000)
+	for i := range files {
+		files[i] = path
+	}
+	tr := record(t, append(files, example)...)
+	if len(tr.requests) != 42 || len(tr.manifest.Runs[0].Warnings) != 0 {
+		t.Errorf("%d requests, warnings %q", len(tr.requests), tr.manifest.Runs[0].Warnings)
 	}
 }
 

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,23 +34,28 @@ type pcapSource struct {
 	recorder *exchange.Recorder
 	reasons  [packet.NumReasons]int64
 	untimed  int64
-	damaged  int64 // files that end too early or make no sense
+	damaged  int64          // files that end too early or make no sense
 	segment  packet.Segment // reused for each packet
 	stats    pcapfile.Stats // over the files that are read
 	run      schema.Run
 }
 
-// pcapInput is one open file with its first packet read ahead.
+// pcapInput is one file. Files are looked into to find their order, and opened
+// again when their turn comes, so that any number can be read; what cannot be
+// opened twice stays open.
 type pcapInput struct {
 	name   string
-	closer io.Closer
+	size   int64
+	src    io.Reader // valid while it is open
+	close  func() error
 	reader *pcapfile.Reader
-	first  pcapfile.Packet
-	err    error // of reading the first packet
+	first  int64           // time of the first packet, unix ns
+	packet pcapfile.Packet // the first one, while the file is open
+	err    error           // of reading it
 }
 
-// openPcap opens the files. One that is no capture is named in a warning where
-// another can be read, and in the error where none can.
+// openPcap finds the order of the files. One that is no capture is named in a
+// warning where another can be read, and in the error where none can.
 func openPcap(cfg Pcap) (*pcapSource, error) {
 	s := &pcapSource{}
 	if len(cfg.Files) == 0 {
@@ -59,12 +63,12 @@ func openPcap(cfg Pcap) (*pcapSource, error) {
 	}
 	var failed []error
 	for _, name := range cfg.Files {
-		in, size, err := openFile(name, cfg.Stdin)
-		if err != nil {
+		in := &pcapInput{name: name}
+		if err := in.look(cfg.Stdin); err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		s.total += size
+		s.total += in.size
 		s.files = append(s.files, in)
 	}
 	if len(s.files) == 0 {
@@ -73,94 +77,117 @@ func openPcap(cfg Pcap) (*pcapSource, error) {
 	for _, err := range failed {
 		s.warn("%v; it is left out", err)
 	}
-	slices.SortStableFunc(s.files, func(a, b *pcapInput) int { return cmp.Compare(a.first.At, b.first.At) })
+	slices.SortStableFunc(s.files, func(a, b *pcapInput) int { return cmp.Compare(a.first, b.first) })
 	return s, nil
 }
 
-func openFile(name string, stdin io.Reader) (*pcapInput, int64, error) {
-	in := &pcapInput{name: name, closer: io.NopCloser(nil)}
-	src, size := stdin, int64(0)
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, 0, err
-		}
-		info, err := f.Stat()
-		if err == nil && info.IsDir() {
-			err = fmt.Errorf("%s: is a directory, not a capture file", name)
-		}
-		if err != nil {
-			return nil, 0, errors.Join(err, f.Close())
-		}
-		in.closer, src, size = f, f, info.Size()
-	}
-	if src == nil {
-		return nil, 0, fmt.Errorf("%s: there is no standard input", name)
-	}
-	reader, err := pcapfile.NewReader(src)
+// look opens the input, reads its first packet, and closes it if it can be opened again.
+func (in *pcapInput) look(stdin io.Reader) error {
+	again, err := in.open(stdin)
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("%s: %w", name, err), in.closer.Close())
+		return err
 	}
-	in.reader = reader
-	in.err = reader.Next(&in.first)
-	return in, size, nil
+	in.first = in.packet.At
+	if !again {
+		return nil
+	}
+	err = in.close()
+	in.src, in.reader = nil, nil
+	return err
 }
 
-func (s *pcapSource) close() {
-	for _, in := range s.files {
-		_ = in.closer.Close() // opened for reading: nothing is lost
+// open opens the input and reads its first packet ahead. again says that it can be
+// opened another time.
+func (in *pcapInput) open(stdin io.Reader) (again bool, err error) {
+	in.src, in.close = stdin, func() error { return nil }
+	if in.name != "-" {
+		if again, err = in.openFile(); err != nil {
+			return false, err
+		}
 	}
+	if in.src == nil {
+		return false, fmt.Errorf("%s: there is no standard input", in.name)
+	}
+	reader, err := pcapfile.NewReader(in.src)
+	if err != nil {
+		return false, errors.Join(fmt.Errorf("%s: %w", in.name, err), in.close())
+	}
+	in.reader = reader
+	in.err = reader.Next(&in.packet)
+	return again, nil
+}
+
+func (in *pcapInput) openFile() (regular bool, err error) {
+	f, err := os.Open(in.name)
+	if err != nil {
+		return false, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s: is a directory, not a capture file", in.name)
+	}
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	in.src, in.close, in.size = f, f.Close, info.Size()
+	return info.Mode().IsRegular(), nil
 }
 
 func (s *pcapSource) warn(format string, args ...any) {
 	s.warnings = append(s.warnings, fmt.Sprintf(format, args...))
 }
 
-// read runs all packets through the pipeline.
-func (s *pcapSource) read(ctx context.Context, recorder *exchange.Recorder, progress func(done, total int64)) (schema.Run, error) {
+// read runs all packets through the pipeline. stop is asked now and then whether to
+// go on; where it says why not, what was read stands.
+func (s *pcapSource) read(recorder *exchange.Recorder, stop func() error, progress func(done, total int64)) (schema.Run, error) {
 	s.recorder = recorder
 	s.table = tcp.New(recorder.Open, recorder.Done)
 	s.run = schema.Run{Source: "pcap", Clock: "packet time stamps", Precision: 1}
 	var done int64
+	var err error
 	for _, in := range s.files {
 		s.run.Inputs = append(s.run.Inputs, filepath.Base(in.name))
-		report := func(offset int64) {
+		err = s.readFile(in, func(offset int64) error {
 			if progress != nil {
 				progress(done+offset, s.total)
 			}
+			return stop()
+		})
+		if err != nil {
+			break
 		}
-		if err := s.readFile(ctx, in, report); err != nil {
-			return s.run, err
-		}
-		done += in.reader.Offset()
+		done += in.size
 	}
 	s.table.Finish()
 	s.run.Warnings = s.warnings
 	s.run.Ledger = s.ledger()
-	return s.run, nil
+	return s.run, err
 }
 
-// checkEvery is how many packets are read between looks at the context.
+// checkEvery is how many packets are read between looks at the world.
 const checkEvery = 1 << 14
 
-func (s *pcapSource) readFile(ctx context.Context, in *pcapInput, report func(offset int64)) error {
-	pkt, err := &in.first, in.err
+func (s *pcapSource) readFile(in *pcapInput, check func(offset int64) error) error {
+	if in.reader == nil {
+		if _, err := in.open(nil); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		_ = in.close() // opened for reading: nothing is lost
+		in.src, in.reader = nil, nil
+	}()
+	pkt, err := &in.packet, in.err
 	for n := 0; err == nil; n++ {
 		if n%checkEvery == 0 {
-			if ctx.Err() != nil {
-				return fmt.Errorf("read %s: %w", in.name, ctx.Err())
+			if err := check(in.reader.Offset()); err != nil {
+				return fmt.Errorf("read %s: %w", in.name, err)
 			}
-			report(in.reader.Offset())
 		}
 		s.packet(pkt)
 		err = in.reader.Next(pkt)
 	}
-	stats := in.reader.Stats()
-	s.stats.Packets += stats.Packets
-	s.stats.SkippedBlocks += stats.SkippedBlocks
-	s.stats.BadBlocks += stats.BadBlocks
-	s.stats.KernelDrops += stats.KernelDrops
-	s.run.Precision = max(s.run.Precision, stats.Precision)
+	s.addStats(in.reader.Stats())
 	var damage *pcapfile.DamageError
 	switch {
 	case err == io.EOF:
@@ -171,6 +198,14 @@ func (s *pcapSource) readFile(ctx context.Context, in *pcapInput, report func(of
 		return fmt.Errorf("read %s: %w", in.name, err)
 	}
 	return nil
+}
+
+func (s *pcapSource) addStats(stats pcapfile.Stats) {
+	s.stats.Packets += stats.Packets
+	s.stats.SkippedBlocks += stats.SkippedBlocks
+	s.stats.BadBlocks += stats.BadBlocks
+	s.stats.KernelDrops += stats.KernelDrops
+	s.run.Precision = max(s.run.Precision, stats.Precision)
 }
 
 func (s *pcapSource) packet(pkt *pcapfile.Packet) {
@@ -208,6 +243,7 @@ func (s *pcapSource) ledger() schema.Ledger {
 		{Name: "kernel_drops", Severity: loss, Count: s.stats.KernelDrops, Doc: "packets that the capturing system says it dropped"},
 		{Name: "tcp_connections", Severity: info, Count: t.Connections, Doc: "TCP connections"},
 		{Name: "tcp_connections_joined", Severity: info, Count: t.ConnectionsNoSYN, Doc: "of them, begun before the capture"},
+		{Name: "tcp_connections_evicted", Severity: loss, Count: t.Evicted, Doc: "of them, given up because too many were open at once"},
 		{Name: "tcp_payload_bytes", Severity: info, Count: t.PayloadBytes, Doc: "captured payload of TCP segments"},
 		{Name: "tcp_bytes_delivered", Severity: info, Count: t.Delivered, PartOf: "tcp_payload_bytes", Doc: "bytes put in order"},
 		{Name: "tcp_bytes_duplicate", Severity: info, Count: t.Duplicate, PartOf: "tcp_payload_bytes", Doc: "bytes seen before: retransmissions and overlaps"},

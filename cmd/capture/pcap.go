@@ -69,14 +69,14 @@ func setupPcap(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error 
 		if errors.Is(err, tracedir.ErrNotEmpty) {
 			return fmt.Errorf("%w: choose another name, or add to it with --append", err)
 		}
-		if err != nil {
+		if err != nil && len(manifest.Runs) == 0 {
 			return err
 		}
 		run := manifest.Runs[len(manifest.Runs)-1]
 		for _, w := range run.Warnings {
 			fmt.Fprintf(env.Stderr, "capture pcap: warning: %s\n", w)
 		}
-		return summarise(env.Stdout, *format, *trace, run)
+		return errors.Join(err, summarise(env.Stdout, *format, *trace, run))
 	}
 }
 

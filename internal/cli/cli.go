@@ -19,6 +19,8 @@ const (
 	ExitOK     = 0 // done
 	ExitFailed = 1 // could not do it
 	ExitUsage  = 2 // the command line is wrong
+
+	ExitInterrupted = 130 // interrupted; what was done until then stands
 )
 
 // Env is what a command touches of the world.
@@ -108,6 +110,9 @@ func (t *Tool) runCommand(ctx context.Context, env Env, c *Command, args []strin
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(env.Stderr, "%s %s: interrupted\n", t.Name, c.Name)
+		return ExitInterrupted
 	case errors.As(err, &usage):
 		fmt.Fprintf(env.Stderr, "%s %s: %v; see '%s %s --help'\n", t.Name, c.Name, usage, t.Name, c.Name)
 		return ExitUsage

@@ -30,7 +30,7 @@ type table[Row any, P sortable[Row]] struct {
 	tmp    string
 	out    *os.File
 	buf    *bufio.Writer
-	writer *parquetfile.Writer[Row]
+	writer *parquetfile.Writer[Row] // of the open part; nil is none
 	part   schema.Part
 	sealed []schema.Part
 }
@@ -121,7 +121,7 @@ func (t *table[Row, P]) seal() error {
 	err = errors.Join(err, t.out.Close(), os.Rename(t.tmp, filepath.Join(t.dir, filepath.FromSlash(t.part.Path))))
 	t.writer, t.out = nil, nil
 	if err != nil {
-		return fmt.Errorf("seal %s: %w", t.tmp, err)
+		return errors.Join(fmt.Errorf("seal %s: %w", t.tmp, err), os.Remove(t.tmp))
 	}
 	t.sealed = append(t.sealed, t.part)
 	return syncDir(filepath.Join(t.dir, t.name))

@@ -88,6 +88,20 @@ func NewRunID() string {
 	return strings.ToLower(rand.Text()[:8])
 }
 
+// checkRunID refuses an id that stands in the trace already or is not fit to be part
+// of a file name.
+func checkRunID(id string, runs []schema.Run) error {
+	if id == "" || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+		return fmt.Errorf("run id %q: use lower-case letters, digits, - and _", id)
+	}
+	for _, r := range runs {
+		if r.ID == id {
+			return fmt.Errorf("run id %q stands in the trace already", id)
+		}
+	}
+	return nil
+}
+
 // prepare makes dir ready to take a run and returns the manifest it has so far.
 func prepare(dir string, add bool) (schema.Manifest, error) {
 	if IsTrace(dir) && add {

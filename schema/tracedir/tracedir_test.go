@@ -106,6 +106,16 @@ func TestAppend(t *testing.T) {
 	checkTable[schema.Request](t, dir, m, "requests", 20)
 }
 
+func TestRunIDRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trace")
+	writeTrace(t, dir, "first", false, 1)
+	for _, id := range []string{"first", "", "../x", "a b", "A"} {
+		if _, err := Create(dir, Options{Run: id, Append: true}); err == nil {
+			t.Errorf("run id %q is taken", id)
+		}
+	}
+}
+
 func TestAppendToNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "trace")
 	if m := writeTrace(t, dir, "first", true, 1); len(m.Runs) != 1 {

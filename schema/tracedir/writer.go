@@ -3,6 +3,7 @@ package tracedir
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"tokentrace/schema"
@@ -12,7 +13,7 @@ import (
 // about 4 MB, and rows per part of the events table.
 const (
 	eventBatch      = 1 << 15
-	requestBatch    = 1 << 11
+	requestBatch    = 1 << 13
 	connectionBatch = 1 << 13
 	partRows        = 1 << 24
 )
@@ -26,6 +27,8 @@ type Writer struct {
 	events      batch[schema.Event]
 	requests    batch[schema.Request]
 	connections batch[schema.Connection]
+
+	failed atomic.Pointer[error] // first error of the writing goroutine
 
 	jobs chan func() error // full batches, to be written in order
 	done chan error        // first error of the writing goroutine
@@ -54,6 +57,9 @@ func Create(dir string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkRunID(opts.Run, manifest.Runs); err != nil {
+		return nil, fmt.Errorf("trace %s: %w", dir, err)
+	}
 	if manifest.Tool == "" {
 		manifest.Tool, manifest.Label = opts.Tool, opts.Label
 		manifest.Created = time.Now().UnixNano()
@@ -75,11 +81,23 @@ func Create(dir string, opts Options) (*Writer, error) {
 func (w *Writer) write() {
 	var first error
 	for job := range w.jobs {
-		if first == nil {
-			first = job()
+		if first != nil {
+			continue
+		}
+		if first = job(); first != nil {
+			w.failed.Store(&first)
 		}
 	}
 	w.done <- first
+}
+
+// Err returns the error that keeps the run from being written, as soon as it is
+// known: a full disk need not be found at the end.
+func (w *Writer) Err() error {
+	if err := w.failed.Load(); err != nil {
+		return fmt.Errorf("write trace %s: %w", w.dir, *err)
+	}
+	return nil
 }
 
 // Event adds a row to the events table.
@@ -161,7 +179,10 @@ func (w *Writer) Commit(run schema.Run) (schema.Manifest, error) {
 	for _, parts := range [][]schema.Part{w.requestTable.sealed, w.eventTable.sealed, w.connectionTable.sealed} {
 		m.Parts = append(m.Parts, parts...)
 	}
-	return *m, writeManifest(w.dir, *m)
+	if err := writeManifest(w.dir, *m); err != nil {
+		return schema.Manifest{}, errors.Join(err, w.abandon())
+	}
+	return *m, nil
 }
 
 // Twin returns the id of a run in the trace that spans the same time to the

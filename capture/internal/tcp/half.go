@@ -18,7 +18,7 @@ type half struct {
 	closed  bool
 
 	queue     []pending // out of order, by offset, without overlaps
-	queued    int       // bytes in it
+	queued    int       // what it costs
 	holeAt    int64     // when something first waited behind the present hole
 	holeAcked int64     // when the receiver acknowledged it; 0 is not
 }
@@ -33,6 +33,11 @@ type pending struct {
 }
 
 func (p *pending) end() int64 { return p.off + int64(p.n) }
+
+// cost is what p takes while it waits, in bytes.
+func (p *pending) cost() int { return len(p.data) + pendingCost }
+
+const pendingCost = 64
 
 // place puts the payload of a segment where it belongs.
 func (t *Table) place(c *conn, d stream.Dir, at int64, s *packet.Segment) {
@@ -193,10 +198,11 @@ func (p *pending) split(off int64) pending {
 
 // enqueue keeps the parts of p that do not wait yet.
 func (t *Table) enqueue(h *half, p pending) {
-	for i := 0; ; i++ {
-		if i < len(h.queue) && h.queue[i].end() <= p.off && !h.queue[i].fin {
-			continue
-		}
+	i := len(h.queue) // most come behind all that waits
+	for i > 0 && h.queue[i-1].end() > p.off {
+		i--
+	}
+	for ; ; i++ {
 		if i == len(h.queue) || p.end() <= h.queue[i].off {
 			t.keep(h, i, p)
 			return
@@ -222,8 +228,8 @@ func (t *Table) enqueue(h *half, p pending) {
 func (t *Table) keep(h *half, i int, p pending) {
 	p.data = slices.Clone(p.data)
 	h.queue = slices.Insert(h.queue, i, p)
-	h.queued += len(p.data)
-	t.queued += len(p.data)
+	h.queued += p.cost()
+	t.queued += p.cost()
 }
 
 // drain delivers what waits no longer.
@@ -232,8 +238,8 @@ func (t *Table) drain(c *conn, d stream.Dir) {
 	for len(h.queue) > 0 && h.queue[0].off == h.off && !h.closed {
 		p := h.queue[0]
 		h.queue = h.queue[1:]
-		h.queued -= len(p.data)
-		t.queued -= len(p.data)
+		h.queued -= p.cost()
+		t.queued -= p.cost()
 		t.accept(c, d, &p)
 	}
 	if len(h.queue) == 0 {

@@ -10,8 +10,9 @@
 // second, when it is 30 s old, or when too much waits behind it; then the next
 // chunk says how many bytes are missing.
 //
-// Memory is bounded by the number of open connections and by the bytes that wait
-// behind holes, both of which have limits. A Table is not safe for concurrent use.
+// Memory is bounded by the number of connections that are followed and by the bytes
+// that wait behind holes, both of which have limits. A Table is not safe for
+// concurrent use.
 package tcp
 
 import (
@@ -35,6 +36,7 @@ const (
 	sweepEvery    = 1 * second
 	sweepPackets  = 1024
 
+	maxConnections = 1 << 18 // followed at once; beyond, the oldest of those silent longest goes
 	maxQueuedHalf  = 8 << 20
 	maxQueuedTable = 128 << 20
 	maxAhead       = 1 << 27 // a sequence number further off belongs to no live connection
@@ -52,6 +54,7 @@ type Counts struct {
 	Lost             int64 // carried by a connection, not in the capture
 	Connections      int64
 	ConnectionsNoSYN int64 // of them, joined midway
+	Evicted          int64 // of them, given up because too many were open
 }
 
 // Table follows all connections of a capture.
@@ -198,6 +201,9 @@ func (t *Table) begin(at int64, key flowKey, s *packet.Segment) flow {
 		},
 		First: at, Last: at, ClosedBy: "none",
 	}
+	if len(t.flows) >= 2*maxConnections {
+		t.evict()
+	}
 	t.counts.Connections++
 	if guessed {
 		t.counts.ConnectionsNoSYN++
@@ -213,6 +219,22 @@ func (t *Table) begin(at int64, key flowKey, s *packet.Segment) flow {
 	}
 	t.last = c
 	return t.flows[key]
+}
+
+// evictAmong is how many of the oldest connections are looked at to evict one.
+const evictAmong = 64
+
+// evict ends the connection that was silent longest among the oldest.
+func (t *Table) evict() {
+	victim := t.first
+	for c, n := t.first, 0; c != nil && n < evictAmong; c, n = c.next, n+1 {
+		if c.facts.Last < victim.facts.Last {
+			victim = c
+		}
+	}
+	t.counts.Evicted++
+	t.end(victim, victim.facts.Last, stream.Idle)
+	t.remove(victim)
 }
 
 // observe notes what a segment says beside its payload: handshake and window.

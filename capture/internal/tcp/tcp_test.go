@@ -269,6 +269,36 @@ func TestBoundedQueue(t *testing.T) {
 	}
 }
 
+// TestManySmallSegments checks that segments without captured payload count too, and
+// that a long queue is not slow: this takes minutes where it is.
+func TestManySmallSegments(t *testing.T) {
+	c := newConversation()
+	c.handshake()
+	for i := range uint32(300_000) {
+		c.Segment(3*second, &packet.Segment{Src: packet.Addr{15: 1}, Dst: packet.Addr{15: 2}, SrcPort: 40000, DstPort: 80, Seq: 1010 + 10*i, PayloadLen: 10})
+		if c.queued > maxQueuedHalf+pendingCost {
+			t.Fatalf("%d bytes wait after %d segments", c.queued, i)
+		}
+	}
+	c.Finish()
+	if c.queued != 0 {
+		t.Errorf("%d bytes wait", c.queued)
+	}
+}
+
+// TestFlood checks that a flood of connections is followed in bounded memory.
+func TestFlood(t *testing.T) {
+	table := New(func(stream.Tuple, int64) stream.Handler { return discard{} }, func(stream.Handler, stream.Facts) {})
+	for i := range maxConnections + 1000 {
+		s := packet.Segment{Dst: packet.Addr{15: 2}, DstPort: 80, Flags: syn}
+		s.Src[0], s.Src[1], s.Src[2] = byte(i), byte(i>>8), byte(i>>16)
+		table.Segment(int64(i), &s)
+	}
+	if len(table.flows) != 2*maxConnections || table.Counts().Evicted != 1000 {
+		t.Errorf("%d flows, %d evicted", len(table.flows), table.Counts().Evicted)
+	}
+}
+
 // sent is a segment of one direction as the network carried it.
 type sent struct {
 	off, n int
