@@ -19,7 +19,7 @@ type Event struct {
 	Choice        int32      `col:"choice" doc:"Index of the choice that the record belongs to."`
 	Tokens        Opt[int32] `col:"tokens" unit:"tokens" doc:"Tokens that the record bears, where the server's counts tell."`
 	TextBytes     int32      `col:"text_bytes" unit:"bytes" doc:"Bytes of token-bearing text (UTF-8, JSON escapes resolved)."`
-	SegmentAhead  int32      `col:"segment_ahead" doc:"Segment less index, where the segments that carry the response body are counted from 0: 0 while each brings one record, less where several came in one segment."`
+	SegmentAhead  int32      `col:"segment_ahead" doc:"Segment less index, where the segments that carry the response body are counted from 0: 0 while each brings one record, less where several came in one segment, more where one spans several."`
 }
 
 // SortKey is the event's delivery time.

@@ -101,7 +101,7 @@ type Request struct {
 	DanglingBytes int64      `col:"dangling_bytes" unit:"bytes" doc:"Bytes after the last complete record that belong to none."`
 	LostBytes     int64      `col:"lost_bytes" unit:"bytes" doc:"Bytes of this request or response that the capture lost."`
 
-	Concurrency int32 `col:"concurrency" unit:"count" doc:"LLM requests in flight at its start, itself included."`
+	Concurrency int32 `col:"concurrency" unit:"count" doc:"LLM requests in flight when its head was read, itself included."`
 	Flags       Words `col:"flags" doc:"What else is to be known, as words joined by spaces, such as buffered_stream or no_terminal_event; docs/metrics.md lists them. The view has a list."`
 }
 

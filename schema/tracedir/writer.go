@@ -18,7 +18,7 @@ const (
 	partRows        = 1 << 24
 )
 
-// Writer adds one run to a trace. Its methods must be called from one goroutine.
+// Writer adds one run to a trace; it fills in the run column of the rows. Its methods must be called from one goroutine.
 type Writer struct {
 	dir      string
 	run      string
@@ -109,8 +109,8 @@ func (w *Writer) Event(e *schema.Event) {
 			w.events.rows = make([]schema.Event, 0, eventBatch)
 		}
 	}
-	e.Run = w.run
 	w.events.rows = append(w.events.rows, *e)
+	w.events.rows[len(w.events.rows)-1].Run = w.run
 	if len(w.events.rows) == eventBatch {
 		w.flushEvents()
 	}
@@ -131,8 +131,8 @@ func (w *Writer) flushEvents() {
 
 // Request adds a row to the requests table.
 func (w *Writer) Request(r *schema.Request) {
-	r.Run = w.run
 	w.requests.rows = append(w.requests.rows, *r)
+	w.requests.rows[len(w.requests.rows)-1].Run = w.run
 	if len(w.requests.rows) == requestBatch {
 		flush(w, &w.requests, w.requestTable.write)
 	}
@@ -140,8 +140,8 @@ func (w *Writer) Request(r *schema.Request) {
 
 // Connection adds a row to the connections table.
 func (w *Writer) Connection(c *schema.Connection) {
-	c.Run = w.run
 	w.connections.rows = append(w.connections.rows, *c)
+	w.connections.rows[len(w.connections.rows)-1].Run = w.run
 	if len(w.connections.rows) == connectionBatch {
 		flush(w, &w.connections, w.connectionTable.write)
 	}
