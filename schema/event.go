@@ -4,8 +4,8 @@ package schema
 // stream, or one SSE comment.
 //
 // An event is not a token and a segment is not an event: Tokens says how many
-// tokens the record bears where the server counts them, Segment which TCP
-// segment of the response direction completed it.
+// tokens the record bears where the server counts them, Index + SegmentAhead which
+// TCP segment of the response body completed it.
 type Event struct {
 	Run           string     `col:"run" doc:"Capture run that wrote the row."`
 	Request       int64      `col:"request" doc:"Number of the request within its run."`
