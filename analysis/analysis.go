@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
+	"strings"
 
 	"tokentrace/analysis/internal/duck"
 	"tokentrace/schema"
@@ -103,6 +105,17 @@ func texts(v any) []string {
 		}
 	}
 	return out
+}
+
+// ModelName is what people call a model: the file's name where the server calls
+// it by a path, else the name as it is.
+func ModelName(model string) string {
+	slashed := strings.ReplaceAll(model, `\`, "/")
+	file := strings.HasPrefix(slashed, "/") || strings.HasPrefix(slashed, ".") || strings.Contains(slashed, ":/") || strings.Count(slashed, "/") > 1
+	if base := path.Base(slashed); file && base != "/" && base != "." {
+		return base
+	}
+	return model
 }
 
 func counts(v any) []int64 {

@@ -109,7 +109,7 @@ func TestPercentilesGrouped(t *testing.T) {
 	r.Model = schema.None[string]()
 	trace.Add(schematest.Stream{Start: second, TTFT: 7 * ms, Model: "<b>&\"", Status: schema.StatusCancelled})
 	tr := openTrace(t, trace)
-	p, err := tr.Percentiles(t.Context(), []string{"model", "status"})
+	p, err := tr.Percentiles(t.Context(), []string{"model", "framing"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestPercentilesGrouped(t *testing.T) {
 	for _, g := range p.Groups {
 		labels = append(labels, GroupLabel(p.By, g.Values))
 	}
-	want := []string{"model a, status ok", "model <b>&\", status ok", "model null, status ok"}
+	want := []string{"model a, framing sse", "model <b>&\", framing sse", "model null, framing sse"}
 	if !reflect.DeepEqual(labels, want) {
 		t.Errorf("groups %q, want %q", labels, want)
 	}
@@ -303,6 +303,126 @@ func TestSeriesSums(t *testing.T) {
 	}
 }
 
+// TestSurvivalSupport: the Kaplan-Meier line claims no more than the quantiles
+// beside it, and says why it is below them.
+func TestSurvivalSupport(t *testing.T) {
+	trace := schematest.New(200 * second)
+	for i := range int64(40) {
+		trace.Add(schematest.Stream{Start: i * 2 * second, TTFT: (500 + i*7%40) * ms, Tokens: 2, Gap: ms})
+		if i%4 == 0 {
+			trace.Add(schematest.Stream{Start: i * 2 * second, TTFT: 10 * ms, Tokens: 2, Gap: ms, Status: schema.StatusTruncated})
+		}
+	}
+	trace.Add(schematest.Stream{Start: second, TTFT: 5 * second, Status: schema.StatusCancelled})
+	trace.Add(schematest.Stream{Start: second, TTFT: 5 * second, Status: schema.StatusCancelled})
+	p, err := openTrace(t, trace).Percentiles(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, ttft := p.Groups[0].Survival, p.Groups[0].Metric("ttft")
+	if line.Observed != 50 || line.Unfinished != 10 || line.Censored != 2 || line.Max != float64(539*ms) {
+		t.Errorf("got %+v", line)
+	}
+	for _, q := range line.Quantiles {
+		if seen := ttft.Quantile(q.P); q.Supported != seen.Supported || q.Needed != seen.Needed || (seen.Hi == nil && q.Hi != nil) {
+			t.Errorf("Kaplan-Meier %+v beside %+v", q, seen)
+		}
+	}
+	if !strings.Contains(strings.Join(p.Warnings, "\n"), "also counts 10 first tokens of requests that did not end ok") {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
+func TestGaps(t *testing.T) {
+	trace := schematest.New(100 * second)
+	for range 3 { // an engine that pauses for 2 s; the streams' tokens come 1 ms apart
+		trace.Add(schematest.Stream{Start: int64(len(trace.Requests)) * ms, TTFT: second, Gaps: []int64{10 * ms, 2 * second, 10 * ms}})
+	}
+	trace.Add(schematest.Stream{Start: 50 * second, TTFT: second, Gaps: []int64{10 * ms, 5 * second}, ClientID: "stalled"})
+	trace.Add(schematest.Stream{Start: 50 * second, TTFT: second, Gap: 100 * ms, Tokens: 80})
+	trace.Add(schematest.Stream{Start: 60 * second, TTFT: second, Gaps: []int64{9 * second}, Flags: "buffered_stream"})
+	gaps, err := openTrace(t, trace).Gaps(t.Context(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := gaps[0]; len(gaps) != 4 || g.Gap != 5*second || *g.ClientID != "stalled" || g.TokensBefore != 2 || g.OthersStreaming != 1 || g.OthersServed != 1 {
+		t.Errorf("%d gaps, the stall is %+v", len(gaps), g)
+	}
+	for _, g := range gaps[1:] {
+		if g.Gap != 2*second || g.OthersStreaming != 2 || g.OthersServed != 0 || g.Begin != schematest.Epoch+second+10*ms+(g.Begin-schematest.Epoch)%(10*ms) {
+			t.Errorf("a pause of the engine is %+v", g)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	trace := schematest.New(100 * second)
+	trace.Add(schematest.Stream{TTFT: ms, Tokens: 1})
+	trace.Add(schematest.Stream{TTFT: ms}) // ok, without a token
+	for range 3 {
+		r := trace.Add(schematest.Stream{Start: second, TTFT: ms, Status: schema.StatusUndecodable})
+		r.StatusReason, r.Path = schema.Some("unknown_api"), schema.Some("/v1/messages")
+	}
+	trace.Run.Ledger = schema.Ledger{{Name: notLLM, Count: 7}}
+	s, err := openTrace(t, trace).Summary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := s.Failures; len(f) != 1 || f[0].Count != 3 || *f[0].Reason != "unknown_api" || *f[0].Path != "/v1/messages" {
+		t.Errorf("failures %+v", f)
+	}
+	if s.NotLLM != 7 || s.Population.Silent != 1 || s.Info.Counted != 1 {
+		t.Errorf("%d not LLM, %d silent, %d counted", s.NotLLM, s.Population.Silent, s.Info.Counted)
+	}
+}
+
+func TestPercentilesByNumber(t *testing.T) {
+	trace := schematest.New(100 * second)
+	for i := range int64(30) {
+		trace.Add(schematest.Stream{Start: i * second, TTFT: ms, Tokens: 1}).Concurrency = int32(i % 12)
+	}
+	p, err := openTrace(t, trace).Percentiles(t.Context(), []string{"concurrency"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range p.Groups {
+		if *g.Values[0] != strconv.Itoa(i) {
+			t.Errorf("group %d is %s", i, *g.Values[0])
+		}
+		for _, m := range g.Metrics {
+			for _, q := range m.Quantiles {
+				if q.Has() < 1 {
+					t.Errorf("n_eff of %s is %v", m.Name, q.NEff)
+				}
+			}
+		}
+	}
+}
+
+func TestModelNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"/srv/models/a.gguf": "a.gguf", "meta-llama/Llama-3": "meta-llama/Llama-3", `C:\models\b.gguf`: "b.gguf", "./c": "c", "gpt": "gpt", "/": "/", "": "",
+	} {
+		if got := ModelName(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestSlopeThatIsNotKnown(t *testing.T) {
+	trace := schematest.New(100 * second)
+	for i := range int64(12) { // TTFT has nothing to do with the prompt
+		trace.Add(schematest.Stream{Start: i * second, TTFT: (100 + i*7%12) * ms, Prompt: 100 + i*5%12, Tokens: 1})
+	}
+	r, err := openTrace(t, trace).Regress(t.Context(), DefaultSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Models[0]; f.Known || f.Slope.Lo == nil || f.Prefill.Value != nil {
+		t.Errorf("got %+v", f)
+	}
+}
+
 func TestTimeline(t *testing.T) {
 	trace := schematest.New(20 * second)
 	trace.Add(schematest.Stream{Upload: 2 * ms, TTFT: 20 * ms, Gaps: []int64{5 * ms, 7 * ms}, ClientID: "abc-1"})
@@ -383,7 +503,7 @@ func TestHeaders(t *testing.T) {
 		"percentiles_samples.sql": {"model", 1}, "percentiles.sql": {"[0.5]"},
 		"percentiles_ranks.sql": {`[{"metric":"ttft","group_key":"[\"model-a\"]","p":0.5,"lo":1,"hi":2}]`},
 		"survival.sql":          {"model"}, "series.sql": {schematest.Epoch, second, 5}, "distribution.sql": {"ttft", 10},
-		"slowest.sql": {3}, "timeline.sql": {"run1.1"}, "timeline_boundaries.sql": {"run1.1"}, "timeline_find.sql": {"run1.1", 3},
+		"slowest.sql": {3}, "gaps.sql": {3}, "failures.sql": {3}, "timeline.sql": {"run1.1"}, "timeline_boundaries.sql": {"run1.1"}, "timeline_find.sql": {"run1.1", 3},
 	}
 	files, err := filepath.Glob("*.sql")
 	if err != nil || len(files) < 12 {
@@ -445,6 +565,26 @@ func BenchmarkSummary10kRequests(b *testing.B) {
 }
 
 func BenchmarkPercentiles10MRecords(b *testing.B) {
+	t := tenMillion(b)
+	for b.Loop() {
+		if _, err := t.Percentiles(b.Context(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGaps10MRecords(b *testing.B) {
+	t := tenMillion(b)
+	for b.Loop() {
+		if _, err := t.Gaps(b.Context(), 10); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// tenMillion is a trace of 10 000 streams of 1000 records.
+func tenMillion(b *testing.B) *Trace {
+	b.Helper()
 	source := rand.New(rand.NewPCG(1, 2))
 	trace := schematest.New(10_000 * second)
 	for i := range int64(10_000) {
@@ -454,10 +594,5 @@ func BenchmarkPercentiles10MRecords(b *testing.B) {
 		}
 		trace.Add(schematest.Stream{Start: i * second, TTFT: second, Gaps: gaps})
 	}
-	t := openTrace(b, trace)
-	for b.Loop() {
-		if _, err := t.Percentiles(b.Context(), nil); err != nil {
-			b.Fatal(err)
-		}
-	}
+	return openTrace(b, trace)
 }

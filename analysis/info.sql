@@ -18,6 +18,7 @@
 --   warnings               VARCHAR[]  text     What the captures warned of.
 --   models                 VARCHAR[]  text     Models that answered, most asked first.
 --   output_tokens          BIGINT     tokens   Output tokens of all requests, or NULL where none is known.
+--   counted_requests       BIGINT     count    Requests whose output tokens are known.
 --   retransmitted_segments BIGINT     count    Over all connections.
 --   lost_bytes             BIGINT     bytes    Over all connections.
 -- Order:   one row.
@@ -27,6 +28,7 @@ SELECT
     (SELECT coalesce(list(model ORDER BY n DESC, model), [])
      FROM (SELECT model, count(*) AS n FROM requests WHERE model IS NOT NULL GROUP BY model)) AS models,
     (SELECT sum(output_tokens)::BIGINT FROM requests) AS output_tokens,
+    (SELECT count(output_tokens) FROM requests) AS counted_requests,
     (SELECT coalesce(sum(retransmitted_segments), 0)::BIGINT FROM connections) AS retransmitted_segments,
     (SELECT coalesce(sum(lost_bytes), 0)::BIGINT FROM connections) AS lost_bytes
 FROM trace_info AS i

@@ -1,13 +1,15 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	_ "embed" // percentiles*.sql, survival.sql
+	_ "embed" // percentiles*.sql
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tokentrace/analysis/internal/stats"
@@ -22,16 +24,9 @@ var percentilesSQL string
 //go:embed percentiles_ranks.sql
 var percentilesRanksSQL string
 
-//go:embed survival.sql
-var survivalSQL string
-
 // exactEvents is the number of records above which inter-chunk latency is
 // counted by the microsecond instead of kept value by value.
 const exactEvents = 1_000_000
-
-// censoredShare is the share of waits without a first token from which the
-// Kaplan-Meier line stands beside the observed one.
-const censoredShare = 0.01
 
 // Levels are the quantiles that the percentile tables have.
 func Levels() []float64 { return []float64{0.5, 0.9, 0.95, 0.99, 0.999} }
@@ -39,7 +34,7 @@ func Levels() []float64 { return []float64{0.5, 0.9, 0.95, 0.99, 0.999} }
 // GroupColumns are the columns of requests that percentiles can be grouped by.
 func GroupColumns() []string {
 	return []string{
-		"model", "api", "path", "status", "framing", "http_version", "http_status", "stream",
+		"model", "api", "path", "framing", "http_version", "http_status", "stream",
 		"finish_reason", "run", "n_source", "tpot_quality", "concurrency",
 	}
 }
@@ -101,21 +96,6 @@ type Quantile struct {
 	Supported bool    `json:"supported"`
 }
 
-// SurvivalLine is the Kaplan-Meier estimate of TTFT, in which requests that were
-// cut before their first token count as having waited that long.
-type SurvivalLine struct {
-	Observed  int64             `json:"observed"`
-	Censored  int64             `json:"censored"`
-	Quantiles []SurvivalLatency `json:"quantiles"`
-}
-
-// SurvivalLatency is a Kaplan-Meier quantile in ns; its Value is missing where
-// too many were cut before so many had their first token.
-type SurvivalLatency struct {
-	P float64 `json:"p"`
-	Estimate
-}
-
 // Metric returns the metric of a name, or nil.
 func (g *MetricsGroup) Metric(name string) *Metric {
 	for i := range g.Metrics {
@@ -135,6 +115,9 @@ func (m *Metric) Quantile(p float64) *Quantile {
 	}
 	return nil
 }
+
+// Has is the effective sample size as a whole number, as it is set beside Needed.
+func (q *Quantile) Has() int64 { return int64(math.Floor(q.NEff)) }
 
 // Percentiles computes latency quantiles, grouped by columns of requests (see
 // GroupColumns) or over all where by is empty.
@@ -258,6 +241,7 @@ func weigh(rows []quantileRow) {
 		if i > 0 && rows[i-1].Metric == r.Metric && rows[i-1].Group == r.Group && !slices.ContainsFunc(r.exceeds, func(n int64) bool { return n > 0 }) {
 			r.nEff = min(r.nEff, rows[i-1].nEff)
 		}
+		r.nEff = max(1, r.nEff) // one observation is one, whatever the variance says
 		r.LoRank, r.HiRank, r.bounded = stats.OrderInterval(r.n, r.nEff, r.P, Confidence)
 	}
 }
@@ -313,7 +297,7 @@ func (r *Percentiles) addRows(rows []quantileRow, resolution int64) error {
 		needed := stats.Needed(row.P)
 		m.Quantiles = append(m.Quantiles, Quantile{
 			P: row.P, Estimate: estimate(row.value, row.lo, row.hi, "ns", row.n),
-			NEff: row.nEff, Needed: needed, Supported: row.P <= 0.5 || row.nEff >= float64(needed),
+			NEff: row.nEff, Needed: needed, Supported: supported(row.P, row.nEff),
 		})
 	}
 	order := map[string]int{}
@@ -323,10 +307,40 @@ func (r *Percentiles) addRows(rows []quantileRow, resolution int64) error {
 	for _, g := range r.Groups {
 		slices.SortFunc(g.Metrics, func(a, b Metric) int { return order[a.Name] - order[b.Name] })
 	}
-	slices.SortStableFunc(r.Groups, func(a, b MetricsGroup) int { return int(b.size() - a.size()) })
+	slices.SortStableFunc(r.Groups, r.compareGroups)
 	r.warn()
 	return nil
 }
+
+func supported(p, nEff float64) bool { return p <= 0.5 || nEff >= float64(stats.Needed(p)) }
+
+// compareGroups puts groups of numbers in the order of the numbers, others by size.
+func (r *Percentiles) compareGroups(a, b MetricsGroup) int {
+	for i, column := range r.By {
+		if !slices.Contains(numericColumns(), column) {
+			return cmp.Compare(b.size(), a.size())
+		}
+		if c := cmp.Compare(number(a.Values[i]), number(b.Values[i])); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// number reads a value of a numeric column; NULL comes last.
+func number(v *string) float64 {
+	if v == nil {
+		return math.Inf(1)
+	}
+	n, err := strconv.ParseFloat(*v, 64)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return n
+}
+
+// numericColumns are the GroupColumns that hold numbers.
+func numericColumns() []string { return []string{"concurrency", "http_status"} }
 
 func (g MetricsGroup) size() (n int64) {
 	for _, m := range g.Metrics {
@@ -365,46 +379,63 @@ const (
 // warn says what keeps quantiles from being trusted: one warning per reason,
 // with the metrics that it concerns.
 func (r *Percentiles) warn() {
-	var weak, approximate []string
-	var other []string
+	var weak, approximate, other []string
 	for i := range r.Groups {
-		g := &r.Groups[i]
-		label := GroupLabel(r.By, g.Values)
-		for _, m := range g.Metrics {
-			name := m.Label
-			if label != "" {
-				name += " of " + label
-			}
+		label := GroupLabel(r.By, r.Groups[i].Values)
+		if label != "" {
+			label += ": "
+		}
+		var weakHere, approximateHere []string
+		for _, m := range r.Groups[i].Metrics {
 			if q := m.Quantile(tailLevel); q != nil && !q.Supported {
-				weak = append(weak, fmt.Sprintf("%s %.0f", name, math.Floor(q.NEff)))
+				weakHere = append(weakHere, fmt.Sprintf("%s %d", m.Label, q.Has()))
 			}
 			if q := m.Quantile(0.5); q != nil && q.NEff < approximateNEff {
-				approximate = append(approximate, fmt.Sprintf("%s %.0f", name, math.Floor(q.NEff)))
+				approximateHere = append(approximateHere, fmt.Sprintf("%s %d", m.Label, q.Has()))
 			}
-			if m.fano > burstyFano && m.Name != "icl" {
-				other = append(other, fmt.Sprintf("%s: arrivals come in bursts (variance over mean of the counts per time bin is %.0f; above %d intervals are approximate)", name, m.fano, burstyFano))
-			}
-			if m.Name == "icl" && m.tiny >= tinyGapShare {
-				other = append(other, fmt.Sprintf("%s: %.0f %% of the gaps are below 0.5 ms: records that share a read, not tokens one by one", name, 100*m.tiny))
-			}
+			other = append(other, m.warnings(label)...)
 		}
+		weak = addGroup(weak, label, weakHere)
+		approximate = addGroup(approximate, label, approximateHere)
 	}
-	if len(weak) > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("p99 is not supported below an effective sample size of %d: %s", stats.Needed(tailLevel), listing(weak)))
-	}
-	if len(approximate) > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("intervals are approximate below an effective sample size of %d: %s", approximateNEff, listing(approximate)))
-	}
+	r.addWarning(fmt.Sprintf("p99 is not supported below an effective sample size of %d", stats.Needed(tailLevel)), weak)
+	r.addWarning(fmt.Sprintf("intervals are approximate below an effective sample size of %d", approximateNEff), approximate)
 	r.Warnings = append(r.Warnings, other...)
+}
+
+// warnings are those that concern one metric of the group that label names.
+func (m *Metric) warnings(label string) []string {
+	var out []string
+	if m.fano > burstyFano && m.Name != "icl" {
+		out = append(out, fmt.Sprintf("%s%s: arrivals come in bursts (variance over mean of the counts per time bin is %.0f; above %d intervals are approximate)", label, m.Label, m.fano, burstyFano))
+	}
+	if m.Name == "icl" && m.tiny >= tinyGapShare {
+		out = append(out, fmt.Sprintf("%s%s: %.0f %% of the gaps are below 0.5 ms: records that share a read, not tokens one by one", label, m.Label, 100*m.tiny))
+	}
+	return out
+}
+
+// addGroup adds the items of a group behind its label.
+func addGroup(all []string, label string, items []string) []string {
+	if len(items) == 0 {
+		return all
+	}
+	return append(all, label+strings.Join(items, ", "))
+}
+
+func (r *Percentiles) addWarning(what string, groups []string) {
+	if len(groups) > 0 {
+		r.Warnings = append(r.Warnings, what+": "+listing(groups))
+	}
 }
 
 // listing joins a list and cuts it where it gets long.
 func listing(items []string) string {
-	const most = 12
+	const most = 6
 	if n := len(items) - most; n > 0 {
-		return strings.Join(items[:most], ", ") + fmt.Sprintf(" and %d more", n)
+		return strings.Join(items[:most], "; ") + fmt.Sprintf("; and %d groups more", n)
 	}
-	return strings.Join(items, ", ")
+	return strings.Join(items, "; ")
 }
 
 // GroupLabel names a group: its values, each with its column.
@@ -415,53 +446,13 @@ func GroupLabel(by []string, values []*string) string {
 		if v != nil {
 			text = *v
 		}
-		if len(by) > 1 {
+		if v != nil && by[i] == "model" {
+			text = ModelName(text)
+		}
+		if len(by) > 1 || slices.Contains(numericColumns(), by[i]) {
 			text = by[i] + " " + text
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
-}
-
-func (t *Trace) addSurvival(ctx context.Context, result *Percentiles, by string) error {
-	waits := map[string][]stats.Observation{}
-	_, err := collect(ctx, t, survivalSQL, func(rows *sql.Rows) (struct{}, error) {
-		var group string
-		var o stats.Observation
-		err := rows.Scan(&group, &o.Time, &o.Censored)
-		waits[group] = append(waits[group], o)
-		return struct{}{}, err
-	}, by)
-	if err != nil {
-		return err
-	}
-	for i := range result.Groups {
-		result.Groups[i].Survival = survivalLine(waits[result.Groups[i].key])
-	}
-	if line := survivalLine(waits["[]"]); len(result.Groups) == 0 && line != nil {
-		result.Groups = append(result.Groups, MetricsGroup{Values: []*string{}, Metrics: []Metric{}, Survival: line})
-	}
-	return nil
-}
-
-// survivalLine returns nil where too few waits are censored to matter.
-func survivalLine(waits []stats.Observation) *SurvivalLine {
-	line := &SurvivalLine{}
-	for _, w := range waits {
-		if w.Censored {
-			line.Censored++
-		} else {
-			line.Observed++
-		}
-	}
-	if float64(line.Censored) <= censoredShare*float64(len(waits)) {
-		return nil
-	}
-	curve := stats.KaplanMeier(waits)
-	for _, p := range Levels() {
-		value, _ := curve.Quantile(p)
-		lo, hi := curve.Interval(p, Confidence)
-		line.Quantiles = append(line.Quantiles, SurvivalLatency{p, estimate(value, lo, hi, "ns", int64(len(waits)))})
-	}
-	return line
 }

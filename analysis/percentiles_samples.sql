@@ -19,7 +19,7 @@ WITH answered AS (
         to_json(list_transform(
             CASE WHEN $1 = '' THEN [] ELSE string_split($1, ',') END,
             lambda k: map {
-                'model': model, 'api': api, 'path': path, 'status': status, 'framing': framing,
+                'model': model, 'api': api, 'path': path, 'framing': framing,
                 'http_version': http_version, 'http_status': http_status::VARCHAR,
                 'stream': stream::VARCHAR, 'finish_reason': finish_reason, 'run': run,
                 'n_source': n_source, 'tpot_quality': tpot_quality, 'concurrency': concurrency::VARCHAR

@@ -93,6 +93,7 @@ type ModelFit struct {
 	Method       string `json:"method"`
 
 	Slope     Estimate `json:"slope"`     // ms per 1000 tokens
+	Known     bool     `json:"known"`     // whether Slope has an interval, and 0 lies outside it
 	Intercept Estimate `json:"intercept"` // ms
 	Prefill   Estimate `json:"prefill"`   // implied rate, tokens/s, intercept excluded
 	Below     Estimate `json:"below"`     // share of requests below 0.65 of the line
@@ -156,7 +157,7 @@ func (t *Trace) Regress(ctx context.Context, seed uint64) (*Regression, error) {
 		result.Models = append(result.Models, fit)
 		for _, w := range fit.Warnings {
 			if fit.Model != nil {
-				w = *fit.Model + ": " + w
+				w = ModelName(*fit.Model) + ": " + w
 			}
 			result.Warnings = append(result.Warnings, w)
 		}
@@ -209,8 +210,14 @@ func fitModel(rows []fitRow, seed uint64) ModelFit {
 	} else {
 		fit.fallback()
 	}
-	fit.Prefill = prefillRate(fit.Slope)
+	fit.Known = excludesZero(fit.Slope)
+	fit.Prefill = fit.prefillRate()
 	return fit
+}
+
+// excludesZero tells whether an estimate has an interval that tells its sign.
+func excludesZero(e Estimate) bool {
+	return e.Value != nil && e.Lo != nil && e.Hi != nil && (*e.Lo > 0 || *e.Hi < 0)
 }
 
 // chooseX sets x of the rows to the tokens that the server had to compute,
@@ -285,13 +292,21 @@ func (f *ModelFit) fallback() {
 	case f.Unqueued >= unqueuedFit && f.OLS != nil:
 		f.Method = MethodOLSUnqueued
 		f.Slope, f.Intercept = f.OLS.Slope, f.OLS.Intercept
-		f.warn("the slope shown is least squares over the %d requests that came while no other waited, cache hits included", f.Unqueued)
+		f.warn("the slope shown is least squares over the %d requests that came while no other waited%s", f.Unqueued, f.hits(", cache hits included"))
 	case f.OLSAll != nil:
 		f.Slope, f.Intercept = f.OLSAll.Slope, f.OLSAll.Intercept
-		f.warn("the slope shown is least squares over all %d rows, queueing and cache hits included", f.Rows)
+		f.warn("the slope shown is least squares over all %d rows, queueing%s included", f.Rows, f.hits(" and cache hits"))
 	default:
 		f.warn("no line either: %d rows with distinct prompts are needed", minFitRows)
 	}
+}
+
+// hits returns the words about prefix-cache hits where x counts the tokens they save.
+func (f *ModelFit) hits(words string) string {
+	if f.X == XUncached {
+		return ""
+	}
+	return words
 }
 
 // headline fits the 85 % line and counts what lies far below it.
@@ -425,15 +440,16 @@ func curve(rows []fitRow, longest float64) *Curve {
 }
 
 // prefillRate turns ms per 1000 tokens into tokens per second; a slope that is
-// not positive implies none.
-func prefillRate(slope Estimate) Estimate {
+// not known, or not positive, implies none.
+func (f *ModelFit) prefillRate() Estimate {
+	slope := f.Slope
 	rate := func(v *float64) float64 {
 		if v == nil || *v <= 0 {
 			return math.NaN()
 		}
 		return tokensPerUnit * 1000 / *v
 	}
-	if slope.Value == nil || *slope.Value <= 0 {
+	if !f.Known || *slope.Value <= 0 {
 		none := math.NaN()
 		return estimate(none, none, none, fitRateUnit, slope.N)
 	}

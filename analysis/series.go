@@ -31,7 +31,7 @@ type Interval struct {
 	Failed       int64    `json:"failed"`   // of these, status not ok
 	TTFTCount    int64    `json:"ttft_n"`
 	TTFTP50      *float64 `json:"ttft_p50_ns"`
-	TTFTP95      *float64 `json:"ttft_p95_ns"`
+	TTFTMax      *int64   `json:"ttft_max_ns"`              // few requests start in a bin: their p95 would be no other number
 	Concurrency  float64  `json:"concurrency"`              // requests in flight, mean
 	OutputTokens float64  `json:"output_tokens"`            // delivered in it
 	RequestRate  float64  `json:"requests_per_second"`      // Requests over the width
@@ -59,7 +59,7 @@ func (t *Trace) Series(ctx context.Context) (*Series, error) {
 	result.Bins, err = collect(ctx, t, seriesSQL, func(rows *sql.Rows) (Interval, error) {
 		var i Interval
 		var bin int64
-		err := rows.Scan(&bin, &i.Requests, &i.Failed, &i.TTFTCount, &i.TTFTP50, &i.TTFTP95, &i.Concurrency, &i.OutputTokens)
+		err := rows.Scan(&bin, &i.Requests, &i.Failed, &i.TTFTCount, &i.TTFTP50, &i.TTFTMax, &i.Concurrency, &i.OutputTokens)
 		i.Start = first + bin*result.Width
 		seconds := float64(result.Width) / 1e9
 		i.RequestRate, i.TokenRate = float64(i.Requests)/seconds, i.OutputTokens/seconds

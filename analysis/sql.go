@@ -26,7 +26,7 @@ type ResultColumn struct {
 // SQL runs one statement that reads, over the views of the trace: requests,
 // events, connections, ledger, runs and trace_info. The caller closes the rows.
 func (t *Trace) SQL(ctx context.Context, query string) (*Rows, error) {
-	if err := t.db.CheckSelect(ctx, query); err != nil {
+	if err := t.db.CheckSelect(query); err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
 	}
 	rows, err := t.db.Query(ctx, query)

@@ -3,7 +3,7 @@ package analysis
 import (
 	"context"
 	"database/sql"
-	_ "embed" // info.sql, population.sql
+	_ "embed" // info.sql, population.sql, failures.sql
 	"fmt"
 
 	"tokentrace/schema"
@@ -15,10 +15,21 @@ var infoSQL string
 //go:embed population.sql
 var populationSQL string
 
+//go:embed failures.sql
+var failuresSQL string
+
+// maxFailures bounds the kinds of failures that a summary lists.
+const maxFailures = 50
+
+// notLLM is the ledger's counter of requests that ask for no generation.
+const notLLM = "exchanges_not_llm"
+
 // Summary says what a trace holds.
 type Summary struct {
 	Info       Info          `json:"trace"`
 	Population Population    `json:"population"`
+	Failures   []Failure     `json:"failures"` // the 50 most frequent
+	NotLLM     int64         `json:"not_llm"`  // HTTP requests with another method than POST, ignored
 	Ledger     schema.Ledger `json:"ledger"`
 	// LedgerError is set where the shares of a counter do not add up to it.
 	LedgerError string   `json:"ledger_error,omitempty"`
@@ -43,6 +54,7 @@ type Info struct {
 	Bytes         int64    `json:"bytes"`
 	Models        []string `json:"models"`
 	OutputTokens  *int64   `json:"output_tokens"`
+	Counted       int64    `json:"counted_requests"` // those whose output tokens are known
 	Retransmitted int64    `json:"retransmitted_segments"`
 	LostBytes     int64    `json:"lost_bytes"`
 }
@@ -53,6 +65,7 @@ type Population struct {
 	Seen     int64         `json:"seen"`
 	OK       int64         `json:"ok"`       // what success statistics rest on
 	Streams  int64         `json:"streams"`  // ok and streamed
+	Silent   int64         `json:"silent"`   // ok and streamed, without a single token
 	Buffered int64         `json:"buffered"` // ok, streamed and flagged buffered_stream
 	Status   []StatusCount `json:"by_status"`
 }
@@ -66,6 +79,15 @@ type StatusCount struct {
 	Excluded   bool          `json:"excluded"`
 }
 
+// Failure counts requests that ended in one way other than ok. What is not known is nil.
+type Failure struct {
+	Path       *string       `json:"path"`
+	Status     schema.Status `json:"status"`
+	Reason     *string       `json:"status_reason"`
+	HTTPStatus *int64        `json:"http_status"`
+	Count      int64         `json:"count"`
+}
+
 // Summary returns what the trace holds.
 func (t *Trace) Summary(ctx context.Context) (*Summary, error) {
 	info, captureWarnings, err := t.info(ctx)
@@ -76,7 +98,12 @@ func (t *Trace) Summary(ctx context.Context) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Summary{Info: info, Population: population, Ledger: t.Manifest.Ledger, Warnings: captureWarnings}
+	failures, err := t.failures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Summary{Info: info, Population: population, Failures: failures, Ledger: t.Manifest.Ledger, Warnings: captureWarnings}
+	s.NotLLM = s.Ledger.Get(notLLM)
 	if err := s.Ledger.Check(); err != nil {
 		s.LedgerError = err.Error()
 		s.Warnings = append(s.Warnings, "the ledger does not add up: "+s.LedgerError)
@@ -97,7 +124,7 @@ func (t *Trace) info(ctx context.Context) (Info, []string, error) {
 		var sources, inputs, points, clocks, warnings, models any
 		err := rows.Scan(&i.Tool, &label, &i.Runs, &sources, &inputs, &points, &clocks, &i.Precision,
 			&i.Start, &i.End, &i.Requests, &i.Events, &i.Connections, &i.Bytes, &warnings,
-			&models, &i.OutputTokens, &i.Retransmitted, &i.LostBytes)
+			&models, &i.OutputTokens, &i.Counted, &i.Retransmitted, &i.LostBytes)
 		i.Label, i.Sources, i.Inputs, i.CapturePoints = label.String, texts(sources), texts(inputs), texts(points)
 		i.Clocks, i.Models, captureWarnings = texts(clocks), texts(models), texts(warnings)
 		return i, err
@@ -112,13 +139,13 @@ func (t *Trace) population(ctx context.Context) (Population, error) {
 	p := Population{Status: []StatusCount{}}
 	_, err := collect(ctx, t, populationSQL, func(rows *sql.Rows) (StatusCount, error) {
 		var c StatusCount
-		var streams, buffered int64
-		err := rows.Scan(&c.Status, &c.Count, &streams, &c.FirstToken, &buffered)
+		var streams, silent, buffered int64
+		err := rows.Scan(&c.Status, &c.Count, &streams, &c.FirstToken, &silent, &buffered)
 		c.Excluded = c.Status != schema.StatusOK
 		p.Status = append(p.Status, c)
 		p.Seen += c.Count
 		if !c.Excluded {
-			p.OK, p.Streams, p.Buffered = c.Count, streams, buffered
+			p.OK, p.Streams, p.Silent, p.Buffered = c.Count, streams, silent, buffered
 		}
 		return c, err
 	})
@@ -126,4 +153,19 @@ func (t *Trace) population(ctx context.Context) (Population, error) {
 		return p, fmt.Errorf("count requests: %w", err)
 	}
 	return p, nil
+}
+
+func (t *Trace) failures(ctx context.Context) ([]Failure, error) {
+	failures, err := collect(ctx, t, failuresSQL, func(rows *sql.Rows) (Failure, error) {
+		var f Failure
+		err := rows.Scan(&f.Path, &f.Status, &f.Reason, &f.HTTPStatus, &f.Count)
+		return f, err
+	}, maxFailures)
+	if err != nil {
+		return nil, fmt.Errorf("count failures: %w", err)
+	}
+	if failures == nil {
+		failures = []Failure{}
+	}
+	return failures, nil
 }

@@ -185,7 +185,7 @@ func TestManyFiles(t *testing.T) {
 	if err := os.WriteFile(path, raw[:24], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := make([]string, 3000)
+	files := make([]string, 1100)
 	for i := range files {
 		files[i] = path
 	}

@@ -37,6 +37,9 @@ func csvTable(w io.Writer, t Table) error {
 	record := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		record[i] = csvText(c.Head)
+		if t.Keys != nil {
+			record[i] = t.Keys[i]
+		}
 	}
 	if err := out.Write(record); err != nil {
 		return err

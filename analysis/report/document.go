@@ -40,6 +40,7 @@ type Tile struct{ Label, Value, Note string }
 type Table struct {
 	Caption string
 	Columns []Column
+	Keys    []string // heads in CSV, with the units of bare values; nil: those of Columns
 	Rows    [][]Cell
 	Fold    bool // long and rarely read: HTML folds it away
 	Page    bool // for pages and CSV only; a terminal has no room for it
@@ -53,8 +54,9 @@ type Column struct {
 
 // Cell is a cell of a table.
 type Cell struct {
-	Text string // as people read it
-	Note string // smaller, beside or under it
+	Text   string // as people read it
+	Note   string // smaller, beside or under it
+	Indent int    // how far it stands under the cell above
 	// Value is the bare value for CSV; nil stands for NULL. Where Raw is false,
 	// Text is all there is.
 	Value any

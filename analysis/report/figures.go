@@ -83,7 +83,7 @@ func (r *Results) distribution(d *analysis.Distribution, id, title, short string
 		line := ecdf(m, p.X.Min, p.X.Max)
 		line.LineStyle = draw.LineStyle{Color: r.modelColor(m.Model), Width: vg.Points(1.8)}
 		p.Add(line)
-		out.legend = append(out.legend, legendEntry{fmt.Sprintf("%s (n = %s)", shorten(optText(m.Model), 60/len(models)), count(m.N)), r.modelColor(m.Model), "line"})
+		out.legend = append(out.legend, legendEntry{fmt.Sprintf("%s (n = %s)", shorten(modelText(m.Model), 60/len(models)), count(m.N)), r.modelColor(m.Model), "line"})
 	}
 	if len(d.Models) == 1 { // over several, the quantiles of all lie on no curve
 		out.addMarkers(p, r.Overall, id)
@@ -130,6 +130,7 @@ func (d *drawing) addMarkers(p *plot.Plot, all *analysis.Percentiles, metric str
 	if len(all.Groups) == 0 || all.Groups[0].Metric(metric) == nil {
 		return
 	}
+	drawn := false
 	for _, q := range all.Groups[0].Metric(metric).Quantiles {
 		if !slices.Contains([]float64{0.5, 0.9, 0.99}, q.P) { // more would cover each other
 			continue
@@ -138,6 +139,10 @@ func (d *drawing) addMarkers(p *plot.Plot, all *analysis.Percentiles, metric str
 			continue
 		}
 		p.Add(intervalMark{*q.Value, max(*q.Lo, p.X.Min), min(*q.Hi, p.X.Max), 100 * q.P, levelName(q.P)})
+		drawn = true
+	}
+	if !drawn {
+		return
 	}
 	d.legend = append(d.legend, legendEntry{"quantiles with 95 % interval", lightPalette().ink, "dot"})
 }
@@ -172,10 +177,6 @@ func (r *Results) promptFigure() *drawing {
 		return nil
 	}
 	models := r.Fit.Models[:min(3, len(r.Fit.Models))]
-	xLabel := "prompt tokens"
-	if models[0].X == analysis.XUncached {
-		xLabel = "prompt tokens not taken from the cache"
-	}
 	var longest, slowest float64
 	for _, m := range models {
 		for _, q := range m.Points {
@@ -183,7 +184,7 @@ func (r *Results) promptFigure() *drawing {
 		}
 	}
 	unit, size := unitOf(slowest)
-	p := newPlot(xLabel, fmt.Sprintf("TTFT (%s)", unit))
+	p := newPlot(xWords(commonX(r.Fit)), fmt.Sprintf("TTFT (%s)", unit))
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, max(longest*1.04, 1), 0, max(slowest*1.06, 1)
 	p.X.Tick.Marker, p.Y.Tick.Marker = stepTicks{1, 8}, stepTicks{size, 6}
 	addGrid(p, true)
@@ -200,13 +201,16 @@ func (r *Results) promptFigure() *drawing {
 		d.legend = append(d.legend, legendEntry{"came while another waited", lightPalette().muted, "ring"})
 	}
 	d.caption = "One point per request with status ok; filled where it came while no other request waited for its first token."
+	if slices.ContainsFunc(models, func(m analysis.ModelFit) bool { return !m.Known }) {
+		d.caption += " There is no line where the slope is not identifiable."
+	}
 	return d
 }
 
 // addFit draws the headline line of a model over the prompts it rests on.
 func (d *drawing) addFit(p *plot.Plot, m analysis.ModelFit, dots color.RGBA) {
-	d.legend = append(d.legend, legendEntry{shorten(optText(m.Model), 34), dots, "dot"})
-	if m.Slope.Value == nil || m.Intercept.Value == nil {
+	d.legend = append(d.legend, legendEntry{shorten(modelText(m.Model), 34), dots, "dot"})
+	if !m.Known || m.Intercept.Value == nil {
 		return
 	}
 	at := func(x float64) float64 { return 1e6 * (*m.Intercept.Value + *m.Slope.Value*x/1000) }
@@ -221,12 +225,12 @@ func (d *drawing) addFit(p *plot.Plot, m analysis.ModelFit, dots color.RGBA) {
 		return
 	}
 	style := draw.LineStyle{Color: lightPalette().ink, Width: vg.Points(1.4)}
-	name := "q85 line"
+	name, shape := "q85 line", "line"
 	if !m.Identifiable {
-		style.Dashes, name = []vg.Length{vg.Points(4), vg.Points(3)}, "least squares"
+		style.Dashes, name, shape = dashes(), "least squares", "dashed"
 	}
 	p.Add(&plotter.Line{XYs: plotter.XYs{points[0], points[len(points)-1]}, LineStyle: style})
-	d.legend = append(d.legend, legendEntry{fmt.Sprintf("%s: %s ms/1000", name, digits(*m.Slope.Value)), style.Color, "line"})
+	d.legend = append(d.legend, legendEntry{fmt.Sprintf("%s: %s ms per 1000 tokens", name, digits(*m.Slope.Value)), style.Color, shape})
 }
 
 // scatter draws requests as points: filled where unqueued, rings elsewhere.
@@ -274,18 +278,18 @@ func (r *Results) timeFigure() *drawing {
 	tokens, flight, ttft := panel("output tokens/s"), panel("in flight"), panel("TTFT")
 	addSteps(tokens, s, 0, func(b analysis.Interval) float64 { return b.TokenRate })
 	addSteps(flight, s, 2, func(b analysis.Interval) float64 { return b.Concurrency })
-	addLatencies(ttft, s)
+	legend := []legendEntry{{"output tokens/s", seriesColor(0), "line"}, {"requests in flight", seriesColor(2), "line"}}
+	if addLatencies(ttft, s) {
+		legend = append(legend, legendEntry{"TTFT p50 of the bin", seriesColor(1), "dot"}, legendEntry{"TTFT max", seriesColor(1), "ring"})
+	}
 	ttft.X.Label.Text = fmt.Sprintf("seconds since %s UTC", started)
 	for _, p := range []*plot.Plot{tokens, flight} {
 		p.X.Tick.Marker = unlabelled{p.X.Tick.Marker}
 	}
 	return &drawing{
 		id: "time", height: 12 * vg.Centimeter, title: fmt.Sprintf("Load and latency over time, bins of %s", duration(float64(s.Width))),
-		legend: []legendEntry{
-			{"output tokens/s", seriesColor(0), "line"}, {"requests in flight", seriesColor(2), "line"},
-			{"TTFT p50 of the bin", seriesColor(1), "dot"}, {"TTFT p95", seriesColor(1), "ring"},
-		},
-		caption: fmt.Sprintf("Output tokens per second, requests in flight (mean of the bin) and TTFT of the requests that started in the bin. Time in seconds since %s UTC.", started),
+		legend:  legend,
+		caption: fmt.Sprintf("Output tokens per second, requests in flight (mean of the bin) and TTFT of the requests that started in the bin. Undecodable requests count as in flight but have no tokens. Time in seconds since %s UTC.", started),
 		paint: func(c draw.Canvas) {
 			tiles := draw.Tiles{Rows: 3, Cols: 1, PadY: vg.Points(6)}
 			plots := [][]*plot.Plot{{tokens}, {flight}, {ttft}}
@@ -323,27 +327,28 @@ func addSteps(p *plot.Plot, s *analysis.Series, color int, value func(analysis.I
 	p.Add(&plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: seriesColor(color), Width: vg.Points(1.3)}})
 }
 
-// addLatencies draws the p50 and p95 of each bin that has any. A bin with few
-// requests has them all the same: it is the picture that is looked at, not the number.
-func addLatencies(p *plot.Plot, s *analysis.Series) {
-	var p50, p95 plotter.XYs
+// addLatencies draws the p50 and the maximum of each bin that has any, and tells
+// whether one had.
+func addLatencies(p *plot.Plot, s *analysis.Series) bool {
+	var p50, longest plotter.XYs
 	highest := 0.0
 	for i, b := range s.Bins {
-		if b.TTFTP50 == nil || b.TTFTP95 == nil {
+		if b.TTFTP50 == nil || b.TTFTMax == nil {
 			continue
 		}
 		x := (float64(i) + 0.5) * float64(s.Width) / 1e9
-		p50, p95 = append(p50, plotter.XY{X: x, Y: *b.TTFTP50}), append(p95, plotter.XY{X: x, Y: *b.TTFTP95})
-		highest = max(highest, *b.TTFTP95)
+		p50, longest = append(p50, plotter.XY{X: x, Y: *b.TTFTP50}), append(longest, plotter.XY{X: x, Y: float64(*b.TTFTMax)})
+		highest = max(highest, float64(*b.TTFTMax))
 	}
 	unit, size := unitOf(highest)
 	p.Y.Label.Text = fmt.Sprintf("TTFT (%s)", unit)
 	p.Y.Max, p.Y.Tick.Marker = max(highest*1.1, 1), stepTicks{size, 4}
-	for i, points := range []plotter.XYs{p95, p50} {
+	for i, points := range []plotter.XYs{longest, p50} {
 		style := draw.GlyphStyle{Color: seriesColor(1), Radius: vg.Points(2), Shape: draw.RingGlyph{}}
 		if i == 1 {
 			style.Shape = draw.CircleGlyph{}
 		}
 		p.Add(&plotter.Scatter{XYs: points, GlyphStyle: style})
 	}
+	return len(p50) > 0
 }

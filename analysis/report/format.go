@@ -33,7 +33,7 @@ func digits(v float64) string {
 		return "0"
 	}
 	decimals := 2 - int(math.Floor(math.Log10(math.Abs(v))))
-	return strconv.FormatFloat(v, 'f', max(0, min(decimals, 6)), 64)
+	return signed(strconv.FormatFloat(v, 'f', max(0, min(decimals, 6)), 64))
 }
 
 // duration writes a duration of ns.
@@ -54,44 +54,34 @@ func span(e analysis.Estimate) string {
 	if e.Value == nil {
 		return ""
 	}
-	_, size := unitOf(*e.Value)
-	end := func(v *float64, none string) string {
-		if v == nil {
-			return none
-		}
-		return digits(*v / size)
-	}
-	if e.Lo == nil && e.Hi == nil {
-		return ""
-	}
-	return end(e.Lo, "?") + "–" + end(e.Hi, "∞")
+	unit, size := unitOf(*e.Value)
+	return interval(e, size, " "+unit)
 }
 
-// plainSpan writes an interval of a number that has no other unit.
-func plainSpan(e analysis.Estimate) string {
-	end := func(v *float64) string {
-		if v == nil {
-			return "?"
-		}
-		return digits(*v)
-	}
-	if e.Lo == nil && e.Hi == nil {
+// interval writes an interval with its unit. The word between its ends keeps it
+// from being read as a minus sign.
+func interval(e analysis.Estimate, size float64, unit string) string {
+	switch {
+	case e.Lo == nil && e.Hi == nil:
 		return ""
+	case e.Lo == nil:
+		return "up to " + digits(*e.Hi/size) + unit
+	case e.Hi == nil:
+		return digits(*e.Lo/size) + unit + " or more"
+	default:
+		return digits(*e.Lo/size) + " to " + digits(*e.Hi/size) + unit
 	}
-	return end(e.Lo) + "–" + end(e.Hi)
 }
 
-// count writes a whole number with thin separators.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
+// count writes a whole number without separators: it can be pasted anywhere.
+func count(n int64) string { return signed(strconv.FormatInt(n, 10)) }
+
+// signed writes a number's minus sign as one, which no range's dash looks like.
+func signed(s string) string {
+	if digits, negative := strings.CutPrefix(s, "-"); negative {
+		return "−" + digits
 	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + " " + s[i:]
-	}
-	return sign + s
+	return s
 }
 
 func optCount(n *int64) string {
@@ -113,11 +103,24 @@ func instant(ns int64) string {
 	return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000")
 }
 
-func optInstant(ns *int64) string {
+// fineInstant writes an instant in UTC to the microsecond.
+func fineInstant(ns int64) string {
+	return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000000")
+}
+
+func optFineInstant(ns *int64) string {
 	if ns == nil {
 		return missing
 	}
-	return instant(*ns)
+	return fineInstant(*ns)
+}
+
+// optMs writes a duration of ns in ms to the microsecond, without its unit.
+func optMs(ns *int64) string {
+	if ns == nil {
+		return missing
+	}
+	return signed(strconv.FormatFloat(float64(*ns)/1e6, 'f', 3, 64))
 }
 
 // bytesText writes a size.

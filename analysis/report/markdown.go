@@ -70,7 +70,7 @@ func markdownTable(out *bufio.Writer, t Table) {
 	for _, row := range t.Rows {
 		line := "|"
 		for _, c := range row {
-			s := markdownText(c.Text)
+			s := strings.Repeat("&emsp;", c.Indent) + markdownText(c.Text)
 			if c.Note != "" {
 				s += " [" + markdownText(c.Note) + "]"
 			}

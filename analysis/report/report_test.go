@@ -100,16 +100,51 @@ func TestGolden(t *testing.T) {
 	var b bytes.Buffer
 	for name, write := range map[string]func(io.Writer) error{
 		"brief.txt":       func(w io.Writer) error { return WriteText(w, r.Brief("out/report.html")) },
+		"report.csv":      func(w io.Writer) error { return WriteCSV(w, r.Sheet()) },
 		"brief.md":        func(w io.Writer) error { return WriteMarkdown(w, r.Brief("out/report.html")) },
 		"percentiles.txt": func(w io.Writer) error { return WriteText(w, PercentileDocument(r.ByModel, "text")) },
 		"percentiles.csv": func(w io.Writer) error { return WriteCSV(w, PercentileDocument(r.ByModel, "csv")) },
-		"regress.txt":     func(w io.Writer) error { return WriteText(w, Document{Sections: FitSections(r.Fit)}) },
+		"regress.txt":     func(w io.Writer) error { return WriteText(w, FitDocument(r.Fit, "text")) },
 	} {
 		b.Reset()
 		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, b.Bytes())
+	}
+}
+
+func TestTimelineUnits(t *testing.T) {
+	since, gap, start := int64(1_234_567), int64(40_000), int64(1_767_225_600_000_123_456)
+	l := &analysis.Timeline{
+		Request:    analysis.TimelineRequest{ID: "run1.1", Start: &start, Concurrency: 9},
+		Boundaries: []analysis.Boundary{{Name: "first_token", At: start, Since: &since}},
+		Records:    []analysis.Record{{Since: &since, Gap: &gap}},
+	}
+	var text, sheet bytes.Buffer
+	if err := errors.Join(WriteText(&text, TimelineDocument(l, "text")), WriteCSV(&sheet, TimelineDocument(l, "csv"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"8 others in flight at its start", "since start (ms)", " 1.235 ", " 0.040 ", "2026-01-01 00:00:00.000123"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in %s", want, text.String())
+		}
+	}
+	if !strings.Contains(sheet.String(), "since_start_ns,gap_ns") || !strings.Contains(sheet.String(), "0,1234567,40000,") {
+		t.Errorf("CSV %s", sheet.String())
+	}
+}
+
+// TestFitTile: a slope whose sign is not known is no headline.
+func TestFitTile(t *testing.T) {
+	value, lo, hi := 641.0, -48.1, 409.0
+	f := analysis.ModelFit{X: analysis.XUncached, Slope: analysis.Estimate{Value: &value, Lo: &lo, Hi: &hi}}
+	if got := fitTile(f); got.Value != "not identifiable" || got.Label != "TTFT per 1000 uncached prompt tokens" || !strings.Contains(got.Note, "−48.1 to 409") {
+		t.Errorf("got %+v", got)
+	}
+	f.Known = true
+	if got := fitTile(f); got.Value != "641 ms" || !strings.Contains(got.Note, "least squares") {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -138,6 +173,11 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 	if m := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9.-]+\.[a-z]+|<link|<script|@import|url\(`).FindString(html); m != "" {
 		t.Errorf("the page reaches out: %q", m)
+	}
+	for _, want := range []string{`id="gaps"`, `id="words"`, "needs 299, has ", "n_eff", `style="padding-left: 1.2em"`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %s", want)
+		}
 	}
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(html, -1) {
 		if !strings.Contains(html, `id="`+m[1]+`"`) {
@@ -326,7 +366,7 @@ func TestTicks(t *testing.T) {
 func TestFormats(t *testing.T) {
 	for got, want := range map[string]string{
 		duration(1.2345e9): "1.23 s", duration(999.6e6): "1000 ms", duration(0): "0 ns", duration(12345): "12.3 µs",
-		duration(123e9): "123 s", duration(7.5e6): "7.50 ms", count(1234567): "1 234 567", count(-1234): "-1 234",
+		duration(123e9): "123 s", duration(7.5e6): "7.50 ms", count(1234567): "1234567", count(-1234): "−1234", digits(-48.1): "−48.1",
 		levelName(0.999): "p99.9", levelName(0.5): "p50", shorten("abcdefghij", 5): "ab…ij", shorten("a\x1bb", 9): "a b",
 		bytesText(999): "999 B", bytesText(1234567): "1.23 MB", csvText("-1+2"): "'-1+2", csvText("a"): "a",
 	} {

@@ -16,6 +16,9 @@ const Kind = "tokentrace report"
 // slowRequests is how many of the slowest requests a report shows.
 const slowRequests = 12
 
+// longestGaps is how many of the longest gaps between tokens it shows.
+const longestGaps = 10
+
 // Results are the results that a report shows; report.json is this, as it stands.
 type Results struct {
 	Kind     string                     `json:"kind"`
@@ -31,6 +34,7 @@ type Results struct {
 	TTFT     *analysis.Distribution     `json:"ttft_distribution"`
 	TPOT     *analysis.Distribution     `json:"tpot_distribution"`
 	Slowest  []analysis.SlowRequest     `json:"slowest"`
+	Gaps     []analysis.TokenGap        `json:"longest_gaps"`
 	Glossary map[string][]schema.Column `json:"glossary"`
 }
 
@@ -66,7 +70,10 @@ func Gather(ctx context.Context, t *analysis.Trace, name, tool string) (*Results
 	if r.TPOT, err = t.Distribution(ctx, "tpot"); err != nil {
 		return nil, err
 	}
-	r.Slowest, err = t.Slowest(ctx, slowRequests)
+	if r.Slowest, err = t.Slowest(ctx, slowRequests); err != nil {
+		return nil, err
+	}
+	r.Gaps, err = t.Gaps(ctx, longestGaps)
 	return r, err
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"tokentrace/analysis"
@@ -14,14 +13,14 @@ func (r *Results) Page(figures map[string]Figure) Document {
 	d := Document{Title: r.Name, Subtitle: r.subtitle()}
 	d.Sections = append(d.Sections,
 		Section{ID: "summary", Title: "Summary", Blocks: append([]Block{r.tiles()}, r.notices()...)},
-		Section{ID: "population", Title: "Requests", Blocks: []Block{
-			Paragraph{populationLine(r.Summary.Population)}, statusTable(r.Summary.Population), exclusionTable(r.Overall),
-		}},
+		Section{ID: "population", Title: "Requests", Blocks: append(requestBlocks(r.Summary), statusTable(r.Summary.Population), exclusionTable(r.Overall))},
 	)
+	matrix := latencyMatrix(r.Overall, analysis.Levels())
 	latency := Section{ID: "latency", Title: "Latency", Blocks: []Block{
-		Paragraph{"Requests with status ok. Under each quantile its 95 % interval, from order statistics at the effective sample size; ≥ marks a quantile that so few independent requests cannot bound from above."},
-		latencyMatrix(r.Overall, analysis.Levels()),
+		Paragraph{"Requests with status ok. Under each quantile its 95 % interval, from order statistics at the effective sample size."},
+		matrix,
 	}}
+	latency.Blocks = append(latency.Blocks, supportNote(matrix)...)
 	latency.Blocks = append(latency.Blocks, survivalBlocks(r.Overall)...)
 	latency.Blocks = append(latency.Blocks, pick(figures, "ttft", "tpot")...)
 	latency.Blocks = append(latency.Blocks, Warnings{r.Overall.Warnings})
@@ -39,8 +38,10 @@ func (r *Results) Page(figures map[string]Figure) Document {
 		Section{ID: "prompt", Title: "TTFT against prompt length", Blocks: prompt},
 		Section{ID: "time", Title: "Over time", Blocks: append(pick(figures, "time"), seriesTable(r.Series))},
 		Section{ID: "slowest", Title: "Slowest first tokens", Blocks: append(pick(figures, "waterfall"), slowTable(r.Slowest))},
+		Section{ID: "gaps", Title: "Longest gaps between tokens", Blocks: gapBlocks(r.Gaps)},
 		Section{ID: "ledger", Title: "Ledger", Blocks: ledgerBlocks(r.Summary)},
-		Section{ID: "glossary", Title: "Glossary", Blocks: glossaryBlocks()},
+		Section{ID: "words", Title: "Words used here", Blocks: []Block{wordTable()}},
+		Section{ID: "glossary", Title: "Columns", Blocks: glossaryBlocks()},
 	)
 	return d
 }
@@ -48,9 +49,10 @@ func (r *Results) Page(figures map[string]Figure) Document {
 // Brief returns the summary for a terminal. dir is where the report lies.
 func (r *Results) Brief(dir string) Document {
 	d := Document{Title: r.Name, Subtitle: r.subtitle()}
-	d.Sections = append(d.Sections, Section{Title: "Requests", Blocks: []Block{Paragraph{populationLine(r.Summary.Population)}}})
+	d.Sections = append(d.Sections, Section{Title: "Requests", Blocks: requestBlocks(r.Summary)})
 	if len(r.Overall.Groups) > 0 {
-		blocks := []Block{latencyMatrix(headlines(r.Overall), []float64{0.5, 0.95, 0.99})}
+		matrix := latencyMatrix(headlines(r.Overall), []float64{0.5, 0.95, 0.99})
+		blocks := append([]Block{matrix}, supportNote(matrix)...)
 		blocks = append(blocks, survivalBlocks(r.Overall)...)
 		d.Sections = append(d.Sections, Section{Title: "Latency (status ok, 95 % intervals)", Blocks: blocks})
 	}
@@ -60,6 +62,9 @@ func (r *Results) Brief(dir string) Document {
 	if len(r.Slowest) > 0 {
 		slow := slowTable(r.Slowest[:min(5, len(r.Slowest))])
 		d.Sections = append(d.Sections, Section{Title: "Slowest first tokens", Blocks: []Block{slow}})
+	}
+	if len(r.Gaps) > 0 {
+		d.Sections = append(d.Sections, Section{Title: "Longest gaps between tokens", Blocks: []Block{gapTable(r.Gaps[:min(5, len(r.Gaps))])}})
 	}
 	if w := r.warnings(); len(w) > 0 {
 		d.Sections = append(d.Sections, Section{Title: "Warnings", Blocks: []Block{Warnings{w}}})
@@ -80,7 +85,7 @@ func (r *Results) subtitle() string {
 	if len(i.Models) > 0 {
 		names := make([]string, 0, 3)
 		for _, m := range i.Models[:min(3, len(i.Models))] {
-			names = append(names, shorten(m, 40))
+			names = append(names, shorten(analysis.ModelName(m), 40))
 		}
 		if n := len(i.Models) - len(names); n > 0 {
 			names = append(names, fmt.Sprintf("%d more", n))
@@ -116,94 +121,81 @@ func (r *Results) tiles() Tiles {
 			p             float64
 		}{{"ttft", "TTFT p50", 0.5}, {"ttft", "TTFT p95", 0.95}, {"tpot", "TPOT p50", 0.5}, {"e2e", "E2E p95", 0.95}} {
 			if m := g.Metric(t.metric); m != nil {
-				c := quantileCell(m, t.p)
+				c := quantileCell(m.Quantile(t.p), m.Max, missing)
 				tiles = append(tiles, Tile{t.label, c.Text, c.Note})
 			}
 		}
 	}
-	if len(r.Fit.Models) > 0 && r.Fit.Models[0].Slope.Value != nil {
-		f := r.Fit.Models[0]
-		tiles = append(tiles, Tile{"TTFT per 1000 prompt tokens", digits(*f.Slope.Value) + " ms", fitNote(f)})
+	if len(r.Fit.Models) > 0 {
+		tiles = append(tiles, fitTile(r.Fit.Models[0]))
 	}
 	if i.OutputTokens != nil {
-		tiles = append(tiles, Tile{"Output tokens", count(*i.OutputTokens), "of all requests"})
+		tiles = append(tiles, Tile{"Output tokens", count(*i.OutputTokens), "of the " + plural(i.Counted, "request", "requests") + " with a count"})
 	}
 	return Tiles{tiles}
-}
-
-func fitNote(f analysis.ModelFit) string {
-	if !f.Identifiable {
-		return "not identifiable; least squares"
-	}
-	return plainSpan(f.Slope)
-}
-
-func okNote(p analysis.Population) string {
-	if p.Seen == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s ok", percent(float64(p.OK)/float64(p.Seen)))
-}
-
-func populationLine(p analysis.Population) string {
-	if p.Seen == 0 {
-		return "No requests were seen."
-	}
-	parts := []string{}
-	for _, s := range p.Status {
-		parts = append(parts, fmt.Sprintf("%s %s", count(s.Count), s.Status))
-	}
-	line := fmt.Sprintf("%s seen = %s.", count(p.Seen), strings.Join(parts, " + "))
-	if left := p.Seen - p.OK; left > 0 {
-		line += fmt.Sprintf(" Success statistics rest on the %s ok and leave out %s.", count(p.OK), count(left))
-	}
-	if p.Buffered > 0 {
-		line += fmt.Sprintf(" %s came in one piece (buffered_stream) and are left out of TPOT and ICL.", plural(p.Buffered, "stream", "streams"))
-	}
-	return line
-}
-
-func statusTable(p analysis.Population) Table {
-	t := Table{Columns: []Column{{"Status", false}, {"Requests", true}, {"With first token", true}, {"In success statistics", false}}}
-	for _, s := range p.Status {
-		in := "yes"
-		if s.Excluded {
-			in = "no"
-		}
-		t.Rows = append(t.Rows, []Cell{txt(string(s.Status)), number(s.Count), number(s.FirstToken), txt(in)})
-	}
-	return t
-}
-
-func exclusionTable(p *analysis.Percentiles) Table {
-	t := Table{Caption: "Left out, and why", Columns: []Column{{"Left out of", false}, {"Reason", false}, {"Requests", true}}}
-	for _, e := range p.Exclusions {
-		t.Rows = append(t.Rows, []Cell{txt(e.From), txt(e.Reason), number(e.Count)})
-	}
-	return t
 }
 
 func number(n int64) Cell       { return Cell{Text: count(n), Value: n, Raw: true} }
 func optNumber(n *int64) Cell   { return Cell{Text: optCount(n), Value: n, Raw: true} }
 func nanoseconds(n *int64) Cell { return Cell{Text: optDuration(n), Value: n, Raw: true} }
+
+// modelText names a model as people know it.
+func modelText(s *string) string {
+	if s == nil {
+		return missing
+	}
+	return analysis.ModelName(*s)
+}
+
+// modelCell holds a model's short name and, for CSV, its whole one.
+func modelCell(s *string, most int) Cell {
+	return Cell{Text: shorten(modelText(s), most), Value: s, Raw: true}
+}
+
+// groupCells are the values of a group.
+func groupCells(by []string, values []*string) []Cell {
+	cells := make([]Cell, len(values))
+	for i, v := range values {
+		cells[i] = name(v, 40)
+		if by[i] == "model" {
+			cells[i] = modelCell(v, 40)
+		}
+	}
+	return cells
+}
+
 func name(s *string, most int) Cell {
 	return Cell{Text: shorten(optText(s), most), Value: s, Raw: true}
 }
 
 // quantileCell writes a quantile with its interval; one that the sample does not
-// support stands as a lower bound with what it lacks.
-func quantileCell(m *analysis.Metric, p float64) Cell {
-	q := m.Quantile(p)
-	if q == nil || q.Value == nil {
+// support stands as a lower bound with what it lacks. largest is the largest
+// value seen, absent the words for a quantile that has none.
+func quantileCell(q *analysis.Quantile, largest float64, absent string) Cell {
+	switch {
+	case q == nil:
 		return Cell{Text: missing, Raw: true}
-	}
-	if !q.Supported {
+	case !q.Supported:
 		return Cell{
-			Text: "≥ " + duration(m.Max), Note: fmt.Sprintf("n_eff %.0f/%d", math.Floor(q.NEff), q.Needed),
+			Text: "≥ " + duration(largest), Note: fmt.Sprintf("needs %d, has %d", q.Needed, q.Has()),
 			Value: q.Value, Raw: true,
 		}
+	case q.Value == nil:
+		return Cell{Text: absent, Raw: true}
 	}
 	return Cell{Text: duration(*q.Value), Note: span(q.Estimate), Value: q.Value, Raw: true}
+}
+
+// supportNote explains the lower bounds of a table, where it has any.
+func supportNote(t Table) []Block {
+	for _, row := range t.Rows {
+		for _, c := range row {
+			if strings.HasPrefix(c.Note, "needs ") {
+				return []Block{Paragraph{"≥ is the largest value seen: nothing bounds the quantile from above. \"needs 59, has 40\" counts in n_eff, the independent requests that the sample is worth."}}
+			}
+		}
+	}
+	return nil
 }
 
 // latencyMatrix has a row per group and metric, and a column per quantile.
@@ -221,58 +213,14 @@ func latencyMatrix(p *analysis.Percentiles, levels []float64) Table {
 		g := &p.Groups[i]
 		for j := range g.Metrics {
 			m := &g.Metrics[j]
-			var row []Cell
-			for _, v := range g.Values {
-				row = append(row, name(v, 40))
-			}
-			row = append(row, txt(m.Label), number(m.N))
+			row := append(groupCells(p.By, g.Values), txt(m.Label), number(m.N))
 			for _, l := range levels {
-				row = append(row, quantileCell(m, l))
+				row = append(row, quantileCell(m.Quantile(l), m.Max, missing))
 			}
 			t.Rows = append(t.Rows, append(row, Cell{Text: duration(m.Max), Value: m.Max, Raw: true}))
 		}
 	}
 	return t
-}
-
-// quantileTable has a row per group, metric and quantile, with everything known of it.
-func quantileTable(p *analysis.Percentiles) Table {
-	var t Table
-	for _, by := range p.By {
-		t.Columns = append(t.Columns, Column{by, false})
-	}
-	t.Columns = append(t.Columns, Column{"metric", false}, Column{"quantile", false}, Column{"value_ns", true},
-		Column{"lo_ns", true}, Column{"hi_ns", true}, Column{"n", true}, Column{"n_eff", true},
-		Column{"needed", true}, Column{"supported", false})
-	for i := range p.Groups {
-		for _, m := range p.Groups[i].Metrics {
-			for _, q := range m.Quantiles {
-				t.Rows = append(t.Rows, quantileRow(p.Groups[i], m, q))
-			}
-			largest := m.Max
-			row := quantileRow(p.Groups[i], m, analysis.Quantile{P: 1, Estimate: analysis.Estimate{Value: &largest, N: m.N}, NEff: float64(m.N), Supported: true})
-			row[len(p.By)+1] = txt("max")
-			t.Rows = append(t.Rows, row)
-		}
-	}
-	return t
-}
-
-func quantileRow(g analysis.MetricsGroup, m analysis.Metric, q analysis.Quantile) []Cell {
-	var row []Cell
-	for _, v := range g.Values {
-		row = append(row, name(v, 40))
-	}
-	nanos := func(v *float64) Cell {
-		c := Cell{Text: missing, Value: v, Raw: true}
-		if v != nil {
-			c.Text = duration(*v)
-		}
-		return c
-	}
-	return append(row, txt(m.Name), txt(levelName(q.P)), nanos(q.Value), nanos(q.Lo), nanos(q.Hi), number(q.N),
-		Cell{Text: digits(q.NEff), Value: q.NEff, Raw: true}, number(q.Needed),
-		Cell{Text: fmt.Sprint(q.Supported), Value: q.Supported, Raw: true})
 }
 
 // headlines keeps the metrics that a terminal has room for.
@@ -305,17 +253,9 @@ func survivalBlocks(p *analysis.Percentiles) []Block {
 		if g.Survival == nil {
 			continue
 		}
-		var row []Cell
-		for _, v := range g.Values {
-			row = append(row, name(v, 40))
-		}
-		row = append(row, number(g.Survival.Observed), number(g.Survival.Censored))
-		for _, q := range g.Survival.Quantiles {
-			c := Cell{Text: "not reached", Value: q.Value, Raw: true}
-			if q.Value != nil {
-				c.Text, c.Note = duration(*q.Value), span(q.Estimate)
-			}
-			row = append(row, c)
+		row := append(groupCells(p.By, g.Values), number(g.Survival.Observed), number(g.Survival.Censored))
+		for i := range g.Survival.Quantiles {
+			row = append(row, survivalCell(g.Survival, i))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -325,99 +265,29 @@ func survivalBlocks(p *analysis.Percentiles) []Block {
 	return []Block{t}
 }
 
+// survivalCell writes a quantile of a Kaplan-Meier line, by the rules of any
+// other; without a single first token there is no largest one.
+func survivalCell(line *analysis.SurvivalLine, i int) Cell {
+	if line.Observed == 0 {
+		return Cell{Text: "not reached", Raw: true}
+	}
+	return quantileCell(&line.Quantiles[i], line.Max, "not reached")
+}
+
 // PercentileDocument shows percentiles: for reading as a matrix, as CSV in long form.
 func PercentileDocument(p *analysis.Percentiles, format string) Document {
 	if format == "csv" {
 		return Document{Sections: []Section{{Blocks: []Block{quantileTable(p)}}}}
 	}
-	blocks := []Block{Paragraph{populationLine(p.Population)}, latencyMatrix(p, analysis.Levels())}
+	matrix := latencyMatrix(p, analysis.Levels())
+	blocks := append([]Block{Paragraph{populationLine(p.Population)}, matrix}, supportNote(matrix)...)
 	blocks = append(blocks, survivalBlocks(p)...)
 	return Document{Sections: []Section{{Title: "Latency percentiles (status ok, 95 % intervals)", Blocks: append(blocks, Warnings{p.Warnings})}}}
 }
 
-// FitSections shows the fit of TTFT against prompt tokens.
-func FitSections(r *analysis.Regression) []Section {
-	blocks := []Block{}
-	if len(r.Models) > 0 {
-		blocks = append(blocks,
-			Paragraph{"The headline slope is the line that 85 % of the requests stay below, over requests that came while no other waited for its first token: queueing does not steepen it and prefix-cache hits do not flatten it. Where that is not identifiable, it is least squares, over those requests or over all, and the table says so."},
-			fitTable(r), estimatorTable(r))
-	}
-	return []Section{{Title: "TTFT against prompt length", Blocks: append(blocks, Warnings{r.Warnings})}}
-}
-
-func fitTable(r *analysis.Regression) Table {
-	t := Table{Columns: []Column{
-		{"Model", false}, {"ms per 1000 tokens", true}, {"Intercept", true}, {"Implied prefill", true},
-		{"Below 0.65 of it", true}, {"n", true}, {"Method", false},
-	}}
-	for _, f := range r.Models {
-		method := map[string]string{
-			analysis.MethodQuantile:    "q85, unqueued",
-			analysis.MethodOLSUnqueued: "least squares, unqueued",
-			analysis.MethodOLS:         "least squares, all rows",
-		}[f.Method]
-		t.Rows = append(t.Rows, []Cell{
-			name(f.Model, 28), plainCell(f.Slope, ""), plainCell(f.Intercept, " ms"), plainCell(f.Prefill, " tok/s"),
-			shareCell(f.Below), number(f.Slope.N), txt(method),
-		})
-	}
-	return t
-}
-
-func plainCell(e analysis.Estimate, unit string) Cell {
-	if e.Value == nil {
-		return Cell{Text: missing, Raw: true}
-	}
-	return Cell{Text: digits(*e.Value) + unit, Note: plainSpan(e), Value: e.Value, Raw: true}
-}
-
-func shareCell(e analysis.Estimate) Cell {
-	if e.Value == nil {
-		return Cell{Text: missing, Raw: true}
-	}
-	return Cell{Text: percent(*e.Value), Value: e.Value, Raw: true}
-}
-
-// estimatorTable sets the other estimators beside the headline.
-func estimatorTable(r *analysis.Regression) Table {
-	t := Table{Caption: "Other estimators, for comparison", Page: true, Columns: []Column{
-		{"Model", false}, {"Estimator", false}, {"ms per 1000 tokens", true}, {"Intercept", true}, {"R²", true}, {"n", true},
-	}}
-	add := func(f analysis.ModelFit, what string, l *analysis.Line) {
-		if l == nil {
-			return
-		}
-		r2 := Cell{Text: missing, Value: l.R2, Raw: true}
-		if l.R2 != nil {
-			r2.Text = digits(*l.R2)
-		}
-		t.Rows = append(t.Rows, []Cell{name(f.Model, 40), txt(what), plainCell(l.Slope, ""), plainCell(l.Intercept, " ms"), r2, number(l.Slope.N)})
-	}
-	for _, f := range r.Models {
-		add(f, "least squares (HC3), arrival-unqueued", f.OLS)
-		add(f, "Huber, arrival-unqueued", f.Huber)
-		add(f, "least squares (HC3), all rows", f.OLSAll)
-		if q := f.Quadratic; q != nil {
-			t.Rows = append(t.Rows, []Cell{
-				name(f.Model, 40), txt(fmt.Sprintf("quadratic: slope at 1000 and 8000 tokens (t of the square %.1f, curved: %t)", q.T, q.Curved)),
-				txt(optDigits(q.At1000) + ", " + optDigits(q.At8000)), txt(digits(q.Coef[0]) + " ms"), txt(missing), number(f.Unqueued),
-			})
-		}
-	}
-	return t
-}
-
-func optDigits(v *float64) string {
-	if v == nil {
-		return missing
-	}
-	return digits(*v)
-}
-
 func seriesTable(s *analysis.Series) Table {
 	t := Table{Caption: fmt.Sprintf("Bins of %s", duration(float64(s.Width))), Fold: true, Columns: []Column{
-		{"Start (UTC)", false}, {"Requests", true}, {"Failed", true}, {"Requests/s", true}, {"TTFT p50", true}, {"TTFT p95", true},
+		{"Start (UTC)", false}, {"Requests", true}, {"Failed", true}, {"Requests/s", true}, {"TTFT p50", true}, {"TTFT max", true},
 		{"In flight", true}, {"Output tokens/s", true},
 	}}
 	nanos := func(v *float64) Cell {
@@ -430,21 +300,7 @@ func seriesTable(s *analysis.Series) Table {
 	for _, b := range s.Bins {
 		t.Rows = append(t.Rows, []Cell{
 			{Text: instant(b.Start), Value: b.Start, Raw: true}, number(b.Requests), number(b.Failed), plain(b.RequestRate),
-			nanos(b.TTFTP50), nanos(b.TTFTP95), plain(b.Concurrency), plain(b.TokenRate),
-		})
-	}
-	return t
-}
-
-func slowTable(slow []analysis.SlowRequest) Table {
-	t := Table{Columns: []Column{
-		{"Request", false}, {"Start (UTC)", false}, {"TTFT", true}, {"Status", false}, {"Prompt tok.", true},
-		{"Output tok.", true}, {"In flight", true}, {"Model", false},
-	}}
-	for _, s := range slow {
-		t.Rows = append(t.Rows, []Cell{
-			txt(s.ID), {Text: instant(s.Start), Value: s.Start, Raw: true}, nanoseconds(&s.TTFT), txt(string(s.Status)),
-			optNumber(s.PromptTokens), optNumber(s.OutputTokens), number(s.Concurrency), name(s.Model, 28),
+			nanos(b.TTFTP50), nanoseconds(b.TTFTMax), plain(b.Concurrency), plain(b.TokenRate),
 		})
 	}
 	return t
@@ -466,11 +322,7 @@ func ledgerBlocks(s *analysis.Summary) []Block {
 		if split[c.Name] {
 			share = number(sums[c.Name])
 		}
-		label := c.Name
-		if c.PartOf != "" {
-			label = "↳ " + label
-		}
-		t.Rows = append(t.Rows, []Cell{{Text: label, Value: c.Name, Raw: true}, number(c.Count), share, txt(string(c.Severity)), txt(c.Doc)})
+		t.Rows = append(t.Rows, []Cell{{Text: c.Name, Indent: s.Ledger.Depth(c)}, number(c.Count), share, txt(string(c.Severity)), txt(c.Doc)})
 	}
 	return []Block{Paragraph{sum}, t}
 }
@@ -507,52 +359,6 @@ func glossaryBlocks() []Block {
 		blocks = append(blocks, t)
 	}
 	return blocks
-}
-
-// TimelineDocument shows one request.
-func TimelineDocument(l *analysis.Timeline, format string) Document {
-	r := l.Request
-	title := "Request " + r.ID
-	if r.ClientID != nil {
-		title += " (" + *r.ClientID + ")"
-	}
-	line := fmt.Sprintf("%s · status %s · %s · prompt %s, output %s tokens · %d in flight at its start", optText(r.Model), r.Status,
-		optInstant(r.Start)+" UTC", optCount(r.PromptTokens), optCount(r.OutputTokens), r.Concurrency)
-	for _, m := range []struct {
-		label string
-		ns    *int64
-	}{{"TTFT", r.TTFT}, {"TPOT", r.TPOT}, {"E2E", r.E2E}} {
-		line += " · " + m.label + " " + optDuration(m.ns)
-	}
-	if len(r.Flags) > 0 {
-		line += " · flags " + strings.Join(r.Flags, ", ")
-	}
-	boundaries := Table{Columns: []Column{{"Boundary", false}, {"Since start", true}, {"At (UTC)", false}}}
-	for _, b := range l.Boundaries {
-		boundaries.Rows = append(boundaries.Rows, []Cell{txt(b.Name), nanoseconds(b.Since), {Text: instant(b.At), Value: b.At, Raw: true}})
-	}
-	records := recordTable(l.Records)
-	if format == "csv" {
-		return Document{Sections: []Section{{Blocks: []Block{records}}}}
-	}
-	return Document{Title: title, Subtitle: line, Sections: []Section{
-		{Title: "Boundaries", Blocks: []Block{boundaries}},
-		{Title: plural(int64(len(l.Records)), "record", "records"), Blocks: []Block{records}},
-	}}
-}
-
-func recordTable(records []analysis.Record) Table {
-	t := Table{Columns: []Column{
-		{"index", true}, {"since_start_ns", true}, {"gap_ns", true}, {"kinds", false}, {"tokens", true}, {"text_bytes", true},
-		{"segment", true}, {"choice", true},
-	}}
-	for _, r := range records {
-		t.Rows = append(t.Rows, []Cell{
-			number(r.Index), nanoseconds(r.Since), nanoseconds(r.Gap), txt(strings.Join(r.Kinds, "+")),
-			optNumber(r.Tokens), number(r.TextBytes), number(r.Segment), number(r.Choice),
-		})
-	}
-	return t
 }
 
 func pick(figures map[string]Figure, ids ...string) []Block {

@@ -106,7 +106,7 @@ type drawing struct {
 type legendEntry struct {
 	label string
 	color color.Color
-	shape string // line, dot, ring or box
+	shape string // line, dashed, dot, ring or box
 }
 
 const stripHeight = 15
@@ -175,10 +175,15 @@ func drawKey(c draw.Canvas, e legendEntry, at vg.Point) {
 		c.DrawGlyph(draw.GlyphStyle{Color: e.color, Radius: vg.Points(2.6), Shape: draw.RingGlyph{}}, vg.Point{X: at.X + vg.Points(6), Y: at.Y})
 	case "box":
 		fillRect(c, e.color, at.X, at.Y-vg.Points(3.5), at.X+vg.Points(12), at.Y+vg.Points(3.5))
+	case "dashed":
+		c.StrokeLine2(draw.LineStyle{Color: e.color, Width: vg.Points(1.4), Dashes: dashes()}, at.X, at.Y, at.X+vg.Points(12), at.Y)
 	default:
 		c.StrokeLine2(draw.LineStyle{Color: e.color, Width: vg.Points(2)}, at.X, at.Y, at.X+vg.Points(12), at.Y)
 	}
 }
+
+// dashes are those of a line that stands on less than the others.
+func dashes() []vg.Length { return []vg.Length{vg.Points(4), vg.Points(3)} }
 
 func fillRect(c draw.Canvas, fill color.Color, x0, y0, x1, y1 vg.Length) {
 	c.FillPolygon(fill, []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}})

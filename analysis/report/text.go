@@ -76,7 +76,7 @@ func wrap(out *bufio.Writer, first, rest, s string) {
 
 // textCell joins a cell's text and note.
 func textCell(c Cell) string {
-	s := shorten(c.Text, 60)
+	s := strings.Repeat("  ", c.Indent) + shorten(c.Text, 60)
 	if c.Note != "" {
 		s += " [" + clean(c.Note) + "]"
 	}

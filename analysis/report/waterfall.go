@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"image/color"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
@@ -35,21 +36,71 @@ func (r *Results) waterfall() *drawing {
 	p.Y.Tick.Marker = names
 	addGrid(p, true)
 	p.Add(bars{r.Slowest})
-	c := stageColors()
+	// The numbers stand in a column of their own, where they cover no token.
+	column := vg.Length(0)
+	for _, s := range r.Slowest {
+		column = max(column, numberStyle().Width(numberText(s)))
+	}
 	return &drawing{
 		id: "waterfall", height: vg.Length(3.4+0.62*float64(n)) * vg.Centimeter, title: fmt.Sprintf("Where the time went: the %s with the longest TTFT", plural(int64(n), "request", "requests")),
-		legend: []legendEntry{
-			{"upload", c[0], "box"}, {"wait for the response head", c[1], "box"}, {"head to first token", c[2], "box"},
-			{"decode", c[3], "box"}, {"token records", lightPalette().ink, "line"},
-		},
-		caption: "Each bar runs from the request's first byte to the end of its answer; fine lines are token records, a line behind them a connection that stayed open without any. A time written on a bar is its TTFT.",
-		paint:   p.Draw,
+		legend:  stageLegend(r.Slowest),
+		caption: "Bar: to the last token. Thin line: until the response ended. Number: TTFT.",
+		paint:   func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -column-vg.Points(6), 0, 0)) },
 	}
+}
+
+// stageLegend names what the bars show.
+func stageLegend(slow []analysis.SlowRequest) []legendEntry {
+	c := stageColors()
+	legend := []legendEntry{
+		{"upload", c[0], "box"}, {"wait for the response head", c[1], "box"}, {"head to first token", c[2], "box"}, {"decode", c[3], "box"},
+	}
+	var drawn []legendEntry
+	for k, e := range legend {
+		if slices.ContainsFunc(slow, func(s analysis.SlowRequest) bool { return stagesOf(s)[k].drawn() }) {
+			drawn = append(drawn, e)
+		}
+	}
+	return append(drawn, legendEntry{"token records", lightPalette().ink, "line"})
 }
 
 func stageColors() []color.Color {
 	s := lightPalette().series
 	return []color.Color{faint(lightPalette().muted, 0.55), s[5], s[1], faint(s[2], 0.35)}
+}
+
+// stage is a part of a request, in ns from its start.
+type stage struct{ from, to int64 }
+
+func (s stage) drawn() bool { return s.to > s.from }
+
+// stagesOf splits a request; a stage that was not seen, or that lies inside the
+// one before, is empty.
+func stagesOf(s analysis.SlowRequest) [4]stage {
+	var stages [4]stage
+	from := int64(0)
+	for k, end := range []*int64{s.Upload, s.Head, &s.TTFT, s.LastToken} {
+		stages[k] = stage{from, from}
+		if end != nil && *end > from {
+			stages[k].to = *end
+			from = *end
+		}
+	}
+	return stages
+}
+
+func numberText(s analysis.SlowRequest) string {
+	words := duration(float64(s.TTFT))
+	if s.Status != schema.StatusOK {
+		words += ", " + string(s.Status)
+	}
+	return words
+}
+
+func numberStyle() text.Style {
+	style := textStyle(fontSize-1.5, lightPalette().ink)
+	style.YAlign = text.YCenter
+	return style
 }
 
 func endOf(s analysis.SlowRequest) int64 {
@@ -76,14 +127,12 @@ func (b bars) bar(c draw.Canvas, p *plot.Plot, line float64, s analysis.SlowRequ
 	x, y := p.Transforms(&c)
 	colours := lightPalette()
 	bottom, top := y(line-0.34), y(line+0.34)
-	stages := []*int64{s.Upload, s.Head, &s.TTFT, s.LastToken}
 	from := int64(0)
-	for k, end := range stages {
-		if end == nil || *end <= from { // not seen, or inside the stage before
-			continue
+	for k, part := range stagesOf(s) {
+		if part.drawn() {
+			fillRect(c, stageColors()[k], x(float64(part.from)), bottom, x(float64(part.to)), top)
 		}
-		fillRect(c, stageColors()[k], x(float64(from)), bottom, x(float64(*end)), top)
-		from = *end
+		from = part.to
 	}
 	if end := endOf(s); end > from { // open, without a token
 		c.StrokeLine2(draw.LineStyle{Color: colours.muted, Width: vg.Points(1.2)}, x(float64(from)), y(line), x(float64(end)), y(line))
@@ -92,17 +141,5 @@ func (b bars) bar(c draw.Canvas, p *plot.Plot, line float64, s analysis.SlowRequ
 	for _, t := range s.Ticks {
 		c.StrokeLine2(tick, x(float64(t)), y(line-0.2), x(float64(t)), y(line+0.2))
 	}
-	label := textStyle(fontSize-1.5, colours.ink)
-	label.YAlign = text.YCenter
-	words := "TTFT " + duration(float64(s.TTFT))
-	if s.Status != schema.StatusOK {
-		words += ", " + string(s.Status)
-	}
-	end := x(float64(endOf(s)))
-	at := vg.Point{X: end + vg.Points(4), Y: y(line)}
-	if at.X+label.Width(words) > c.Max.X { // no room beside the bar
-		label.XAlign, at.X = text.XRight, end-vg.Points(4)
-		fillRect(c, colours.paper, at.X-label.Width(words)-vg.Points(2), y(line-0.24), at.X+vg.Points(2), y(line+0.24))
-	}
-	c.FillText(label, at, words)
+	c.FillText(numberStyle(), vg.Point{X: c.Max.X + vg.Points(6), Y: y(line)}, numberText(s))
 }

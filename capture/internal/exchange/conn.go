@@ -9,7 +9,7 @@ import (
 
 // maxWaiting bounds the requests without a response on one connection: more are a
 // capture that holds one direction only.
-const maxWaiting = 256
+const maxWaiting = 1024
 
 type protocol uint8
 
@@ -40,6 +40,7 @@ type Conn struct {
 	requests int64
 
 	waiting []*exchange // requests without a complete response, oldest first
+	owed    int         // responses to come before theirs, for requests that were let go
 	up      *exchange   // its request is being received
 	down    *exchange   // its response is being received
 
@@ -50,8 +51,8 @@ type Conn struct {
 
 func newConn(r *Recorder, id int64, t stream.Tuple) *Conn {
 	c := &Conn{rec: r, id: id, tuple: t, settled: !t.Guessed, joined: t.Guessed}
-	c.parsers[stream.ToServer] = http1.New(http1.Requests, requestSide{c})
-	c.parsers[stream.ToClient] = http1.New(http1.Responses, responseSide{c})
+	c.parsers[stream.ToServer] = http1.New(http1.Requests, requestSide{c}, t.Guessed)
+	c.parsers[stream.ToClient] = http1.New(http1.Responses, responseSide{c}, t.Guessed)
 	return c
 }
 
@@ -208,13 +209,22 @@ func (s requestSide) Head(h *http1.Head) bool {
 	c.requests++
 	c.giveUpTainted()
 	if len(c.waiting) >= maxWaiting {
-		c.finish(c.waiting[0], endGap, 0)
+		c.letGo()
 	}
 	ex := newExchange(c.rec, c.id)
 	ex.requestHead(h)
 	c.waiting = append(c.waiting, ex)
 	c.up = ex
 	return false
+}
+
+// letGo ends the oldest request without its response, which will have to be passed over.
+func (c *Conn) letGo() {
+	ex := c.waiting[0]
+	if ex != c.down {
+		c.owed++
+	}
+	c.finish(ex, endGap, 0)
 }
 
 // giveUpTainted ends the requests whose responses lie in a hole: the client would
@@ -257,12 +267,39 @@ func (s requestSide) Broken(_ int64, why string) {
 	ex := s.c.up
 	s.c.up = nil
 	if ex == nil {
-		s.c.rec.counts.brokenHeads++
+		s.c.countBrokenHead()
 		return
 	}
 	ex.requestBroken(why)
 	if ex.answered {
 		s.c.finish(ex, endMessage, ex.endAt)
+	}
+}
+
+// countBrokenHead counts a head that cannot be read, on connections that speak HTTP.
+func (c *Conn) countBrokenHead() {
+	if c.sawHTTP() {
+		c.rec.counts.brokenHeads++
+	}
+}
+
+// brokenHead takes note of a response whose head cannot be read. It answers the oldest
+// request all the same: the next response must not.
+func (c *Conn) brokenHead(why string) {
+	c.countBrokenHead()
+	if why != http1.WhySyntax && why != http1.WhyHeadLimit {
+		return
+	}
+	if c.owed > 0 {
+		c.owed--
+		return
+	}
+	for _, ex := range c.waiting {
+		if !ex.answered {
+			ex.fail(why)
+			c.finish(ex, endSyntax, 0)
+			return
+		}
 	}
 }
 
@@ -292,6 +329,10 @@ func (s responseSide) Head(h *http1.Head) bool {
 // request. Where requests may be missing, a response that none is known for gets a
 // row of its own; where none is missing it answers nothing.
 func (c *Conn) asker(h *http1.Head) *exchange {
+	if c.owed > 0 {
+		c.owed--
+		return nil
+	}
 	var unanswered []*exchange
 	for _, ex := range c.waiting {
 		if !ex.answered {
@@ -341,9 +382,11 @@ func (s responseSide) End(at int64) {
 
 func (s responseSide) Broken(at int64, why string) {
 	ex := s.c.down
+	if ex == nil {
+		s.c.brokenHead(why)
+		return
+	}
 	switch {
-	case ex == nil:
-		s.c.rec.counts.brokenHeads++
 	case why == http1.WhyGap:
 		s.c.finish(ex, endGap, at)
 	case why != http1.WhyClosed: // Close cuts the others

@@ -359,6 +359,10 @@ func TestHoles(t *testing.T) {
 			[]row{{"id-7", schema.StatusGap}, {"id-8", schema.StatusGap}, {"", schema.StatusGap}}},
 		{"a response is lost, in turn", []step{toServer(0, request(ask)), {dir: stream.ToClient, at: 5, gap: 44}, toServer(10, second), toClient(20, answer)},
 			[]row{{"id-7", schema.StatusGap}, {"id-8", schema.StatusOK}}},
+		{"a response that cannot be read", []step{toServer(0, request(ask)), toClient(2, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}"), toServer(10, second), toClient(20, answer)},
+			[]row{{"id-7", schema.StatusUndecodable}, {"id-8", schema.StatusOK}}},
+		{"a response with stray bytes before it", []step{toServer(0, request(ask)), toClient(2, " "+answer), toServer(10, second), toClient(20, answer)},
+			[]row{{"id-7", schema.StatusUndecodable}, {"id-8", schema.StatusOK}}},
 		{"a request is lost", []step{toServer(0, request(ask)), toClient(2, answer), {dir: stream.ToServer, at: 5, gap: 200}, toClient(8, answer), toServer(10, second), toClient(20, answer)},
 			[]row{{"id-7", schema.StatusOK}, {"", schema.StatusGap}, {"id-8", schema.StatusOK}}},
 		{"a body loses bytes", []step{toServer(0, request(ask)), toClient(2, streamHead), toClient(3, chunk(role)), {dir: stream.ToClient, at: 4, gap: int64(len(content("x"))), data: content("y")}, toClient(5, chunk(stop+done)), toClient(6, "0\r\n\r\n"), toServer(10, second), toClient(20, answer)},
@@ -412,6 +416,33 @@ func TestOneSided(t *testing.T) {
 		if r.Concurrency > maxWaiting {
 			t.Fatalf("%d requests in flight", r.Concurrency)
 		}
+	}
+}
+
+// TestDeepPipeline checks that responses stay with their requests where more requests
+// wait than are kept.
+func TestDeepPipeline(t *testing.T) {
+	var steps []step
+	n := maxWaiting + 50
+	for i := range n {
+		steps = append(steps, toServer(int64(i), strings.Replace(request(ask), "id-7", fmt.Sprintf("id-%d", i), 1)))
+	}
+	for i := range n {
+		body := fmt.Sprintf(`{"model":"id-%d"}`, i)
+		steps = append(steps, toClient(int64(n+i), fmt.Sprintf("HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s", len(body), body)))
+	}
+	got := play(t, whole, steps...)
+	paired := 0
+	for _, r := range got.requests {
+		if r.Status == schema.StatusOK {
+			paired++
+			if r.Model != r.ClientRequestID {
+				t.Fatalf("request %s got the answer to %s", r.ClientRequestID.V, r.Model.V)
+			}
+		}
+	}
+	if paired != maxWaiting || len(got.requests) != n {
+		t.Errorf("%d of %d requests are paired", paired, len(got.requests))
 	}
 }
 

@@ -28,7 +28,7 @@ func (ex *exchange) finish(end endCause, at int64) {
 	ex.rec.counts.recorded++
 	ex.rec.inFlight--
 	row := &ex.row
-	if end != endCapture && end != endGap {
+	if end != endCapture && end != endGap && at != 0 {
 		row.StreamEnd = schema.Some(at)
 	}
 	switch {

@@ -74,6 +74,7 @@ type Parser struct {
 	left  int64  // bytes left of the body or chunk
 	buf   []byte // an incomplete head, line or probe
 	first int64  // delivery of the first byte of the message
+	lost  bool   // the place in the stream of messages is not known
 
 	// Skipped counts bytes that belong to no message.
 	Skipped int64
@@ -82,8 +83,8 @@ type Parser struct {
 }
 
 // New returns a Parser that begins at the first byte of a direction, or midway.
-func New(kind Kind, to Receiver) *Parser {
-	return &Parser{kind: kind, to: to}
+func New(kind Kind, to Receiver, midway bool) *Parser {
+	return &Parser{kind: kind, to: to, lost: midway}
 }
 
 // Data takes the next chunk of the direction.
@@ -139,12 +140,16 @@ func (p *Parser) probe(data []byte, c *stream.Chunk) []byte {
 	case Maybe:
 		return nil
 	case Yes:
-		p.state = head
+		p.state, p.lost = head, false
 		p.buf = p.buf[:held]
 		return data
 	default:
 		p.Skipped += int64(held + len(data))
 		p.buf = p.buf[:0]
+		if !p.lost { // a message should begin here
+			p.lost = true
+			p.to.Broken(c.At, WhySyntax)
+		}
 		return nil
 	}
 }
@@ -297,7 +302,7 @@ func (p *Parser) end(at int64) {
 // fail gives up the message and looks for the next one.
 func (p *Parser) fail(at int64, why string, skipped int) {
 	p.Skipped += int64(skipped)
-	p.state, p.buf = seek, p.buf[:0]
+	p.state, p.buf, p.lost = seek, p.buf[:0], true
 	p.to.Broken(at, why)
 }
 
@@ -306,7 +311,7 @@ func (p *Parser) fail(at int64, why string, skipped int) {
 func (p *Parser) gap(c *stream.Chunk) {
 	switch p.state {
 	case seek, between:
-		p.state, p.buf = seek, p.buf[:0]
+		p.state, p.buf, p.lost = seek, p.buf[:0], true
 	case passthrough:
 	case closeBody:
 		p.to.Lost(c.Gap)

@@ -53,7 +53,7 @@ type piece struct {
 // run parses pieces, one a tick, and ends the direction.
 func run(kind Kind, clean bool, pieces ...piece) []string {
 	var l log
-	p := New(kind, &l)
+	p := New(kind, &l, false)
 	for i, pc := range pieces {
 		p.Data(&stream.Chunk{Data: []byte(pc.data), Gap: pc.gap, At: int64(i)})
 	}
@@ -88,7 +88,8 @@ func TestMessages(t *testing.T) {
 		{"no line end after a chunk", Responses, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nabc", []string{"head  200 first 0 at 0", `body "a"`, "broken bad_http at 0"}},
 		{"another version", Responses, "HTTP/1.11 200 OK\r\n\r\n", []string{"broken bad_http at 0"}},
 		{"upgrade", Responses, "HTTP/1.1 101 Switching\r\n\r\n\x81\x05HTTP/1.1 200 OK\r\n\r\n", []string{"head  101 first 0 at 0"}},
-		{"no HTTP", Requests, "EHLO there\r\n", nil},
+		{"garbage between messages", Responses, "HTTP/1.1 204 No\r\n\r\nrubbish", []string{"head  204 first 0 at 0", "end at 0", "broken bad_http at 0"}},
+		{"no HTTP", Requests, "EHLO there\r\n", []string{"broken bad_http at 0"}},
 		{"cut in the head", Responses, "HTTP/1.1 200 OK\r\ncont", []string{"broken closed at 1"}},
 		{"cut in the body", Responses, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhi", []string{"head  200 first 0 at 0", `body "hi"`, "broken closed at 1"}},
 		{"cut before the last chunk", Responses, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n", []string{"head  200 first 0 at 0", `body "hi"`, "broken closed at 1"}},
@@ -222,7 +223,7 @@ func (c *collector) Broken(int64, string)              {}
 
 func bodies(pieces [][]byte) []string {
 	var c collector
-	p := New(Responses, &c)
+	p := New(Responses, &c, false)
 	for _, data := range pieces {
 		p.Data(&stream.Chunk{Data: data})
 	}
@@ -248,7 +249,7 @@ func FuzzParser(f *testing.F) {
 		var whole, parts []string
 		for i, pieces := range [][][]byte{{raw}, cut(raw, rand.New(rand.NewPCG(seed, 0)))} {
 			var l log
-			p := New(Responses, &l)
+			p := New(Responses, &l, false)
 			for _, data := range pieces {
 				p.Data(&stream.Chunk{Data: data})
 			}
@@ -283,7 +284,7 @@ func BenchmarkParser(b *testing.B) {
 		fmt.Fprintf(&body, "%x\r\n%s\r\n", 260, strings.Repeat("x", 260))
 	}
 	body.WriteString("0\r\n\r\n")
-	p := New(Responses, nothing{})
+	p := New(Responses, nothing{}, false)
 	chunk := &stream.Chunk{Data: body.Bytes()}
 	b.SetBytes(int64(body.Len()))
 	b.ReportAllocs()

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"slices"
+	"sort"
 
 	"tokentrace/capture/internal/packet"
 	"tokentrace/capture/internal/stream"
@@ -17,19 +18,24 @@ type half struct {
 	segment int32  // of the next delivery
 	closed  bool
 
-	queue     []pending // out of order, by offset, without overlaps
-	queued    int       // what it costs
-	holeAt    int64     // when something first waited behind the present hole
-	holeAcked int64     // when the receiver acknowledged it; 0 is not
+	queue  []*pending // what cannot be delivered yet, by offset, without overlaps
+	queued int        // what it costs
+	holeAt int64      // when something first waited for the next byte
+
+	acked   int64 // offset up to which the receiver is known to have everything
+	ackedAt int64 // when it was first known to have the next byte; 0 is not
 }
 
-// pending is a segment, or what is new in one, that waits for bytes before it.
+// pending is a segment, or what is new in one, that waits: for bytes before it, or for
+// bytes of the other direction that its sender had received.
 type pending struct {
 	off  int64
 	n    int    // length on the wire
 	data []byte // what was captured of it
 	seen int64
-	fin  bool // the direction ends after it
+	fin  bool   // the direction ends after it
+	acks uint32 // what its sender had received of the other direction
+	ack  bool   // whether it says so
 }
 
 func (p *pending) end() int64 { return p.off + int64(p.n) }
@@ -37,7 +43,7 @@ func (p *pending) end() int64 { return p.off + int64(p.n) }
 // cost is what p takes while it waits, in bytes.
 func (p *pending) cost() int { return len(p.data) + pendingCost }
 
-const pendingCost = 64
+const pendingCost = 256
 
 // place puts the payload of a segment where it belongs.
 func (t *Table) place(c *conn, d stream.Dir, at int64, s *packet.Segment) {
@@ -64,13 +70,27 @@ func (t *Table) place(c *conn, d stream.Dir, at int64, s *packet.Segment) {
 		t.counts.OutOfWindow += int64(len(s.Payload))
 		return
 	}
-	p := pending{off: h.off + int64(diff), n: n, data: s.Payload, seen: at, fin: fin}
-	if diff == 0 && len(h.queue) == 0 { // by far the most
+	p := pending{
+		off: h.off + int64(diff), n: n, data: s.Payload, seen: at, fin: fin,
+		acks: s.Ack, ack: s.Flags&packet.FlagACK != 0,
+	}
+	if diff == 0 && len(h.queue) == 0 && !c.early(d, &p) { // by far the most
 		t.accept(c, d, &p)
 		return
 	}
 	t.insert(c, d, p)
-	t.ageHole(c, d, at)
+}
+
+// early reports whether p acknowledges bytes of the other direction that have not been
+// delivered: the capture has them later, or lost them.
+func (c *conn) early(d stream.Dir, p *pending) bool {
+	o := &c.halves[d.Other()]
+	return p.ack && o.started && !o.closed && int32(p.acks-o.next) > 0
+}
+
+// waits reports whether anything of the connection waits.
+func (c *conn) waits() bool {
+	return len(c.halves[0].queue) > 0 || len(c.halves[1].queue) > 0
 }
 
 // late counts the payload of a segment whose direction has ended: a repeat, or
@@ -88,7 +108,7 @@ func (t *Table) late(c *conn, d stream.Dir, s *packet.Segment) {
 // accept delivers a segment that begins at the next byte.
 func (t *Table) accept(c *conn, d stream.Dir, p *pending) {
 	h := &c.halves[d]
-	h.holeAt, h.holeAcked = 0, 0
+	h.ackedAt = 0
 	if p.n > 0 {
 		t.deliver(c, d, p.data, p.n, p.seen)
 	}
@@ -120,7 +140,9 @@ func (t *Table) deliver(c *conn, d stream.Dir, data []byte, n int, seen int64) {
 		return
 	}
 	t.chunk = stream.Chunk{Dir: d, Gap: h.lost, Data: data, At: h.high, Seen: seen, Segment: h.segment}
-	h.segment++
+	if len(data) > 0 {
+		h.segment++
+	}
 	h.lost = 0
 	if cut > 0 {
 		h.lose(t, c, cut)
@@ -144,29 +166,14 @@ func (t *Table) insert(c *conn, d stream.Dir, p pending) {
 	}
 	if p.off > h.off {
 		c.facts.OutOfOrder++
-		if len(h.queue) == 0 {
-			h.holeAt, h.holeAcked = p.seen, 0
-		}
-		t.enqueue(h, p)
-		if h.queued > maxQueuedHalf || t.queued > maxQueuedTable {
-			t.skipHole(c, d)
-		}
-		return
 	}
-	// It fills the hole: up to what waits already, which was seen first.
-	if len(h.queue) > 0 && p.end() > h.queue[0].off {
-		rest := p.split(h.queue[0].off)
-		t.accept(c, d, &p)
-		t.drain(c, d)
-		if h.closed { // the end of the direction was waiting
-			t.counts.Duplicate += int64(len(rest.data))
-			return
-		}
-		t.insert(c, d, rest)
-		return
+	if len(h.queue) == 0 {
+		h.holeAt = p.seen
 	}
-	t.accept(c, d, &p)
-	t.drain(c, d)
+	t.enqueue(h, p)
+	if h.queued > maxQueuedHalf || t.queued > maxQueuedTable {
+		t.giveUp(c, d)
+	}
 }
 
 // trim cuts off what was delivered before and reports whether anything is left.
@@ -191,17 +198,15 @@ func (t *Table) trim(c *conn, h *half, p *pending) bool {
 // split shortens p to end at off and returns the rest.
 func (p *pending) split(off int64) pending {
 	k := int(off - p.off)
-	rest := pending{off: off, n: p.n - k, data: p.data[min(k, len(p.data)):], seen: p.seen, fin: p.fin}
+	rest := *p
+	rest.off, rest.n, rest.data = off, p.n-k, p.data[min(k, len(p.data)):]
 	p.n, p.data, p.fin = k, p.data[:min(k, len(p.data))], false
 	return rest
 }
 
 // enqueue keeps the parts of p that do not wait yet.
 func (t *Table) enqueue(h *half, p pending) {
-	i := len(h.queue) // most come behind all that waits
-	for i > 0 && h.queue[i-1].end() > p.off {
-		i--
-	}
+	i := sort.Search(len(h.queue), func(i int) bool { return h.queue[i].end() > p.off })
 	for ; ; i++ {
 		if i == len(h.queue) || p.end() <= h.queue[i].off {
 			t.keep(h, i, p)
@@ -227,61 +232,119 @@ func (t *Table) enqueue(h *half, p pending) {
 // keep copies p into the queue at position i.
 func (t *Table) keep(h *half, i int, p pending) {
 	p.data = slices.Clone(p.data)
-	h.queue = slices.Insert(h.queue, i, p)
+	h.queue = slices.Insert(h.queue, i, &p)
 	h.queued += p.cost()
 	t.queued += p.cost()
 }
 
-// drain delivers what waits no longer.
-func (t *Table) drain(c *conn, d stream.Dir) {
-	h := &c.halves[d]
-	for len(h.queue) > 0 && h.queue[0].off == h.off && !h.closed {
-		p := h.queue[0]
-		h.queue = h.queue[1:]
-		h.queued -= p.cost()
-		t.queued -= p.cost()
-		t.accept(c, d, &p)
+// drain delivers what waits no longer, in both directions. Where each waits for the
+// other, the capture contradicts itself; what goes to the server comes first.
+func (t *Table) drain(c *conn) {
+	for {
+		switch toServer, toClient := c.head(stream.ToServer), c.head(stream.ToClient); {
+		case toServer == ready, toServer == blocked && toClient == blocked:
+			t.deliverNext(c, stream.ToServer)
+		case toClient == ready:
+			t.deliverNext(c, stream.ToClient)
+		default:
+			return
+		}
 	}
+}
+
+// readiness says what the head of a queue waits for.
+type readiness uint8
+
+const (
+	absent  readiness = iota // there is none, or it waits for bytes before it
+	blocked                  // bytes of the other direction
+	ready                    // nothing
+)
+
+func (c *conn) head(d stream.Dir) readiness {
+	h := &c.halves[d]
+	switch {
+	case h.closed || len(h.queue) == 0 || h.queue[0].off != h.off:
+		return absent
+	case c.early(d, h.queue[0]):
+		return blocked
+	default:
+		return ready
+	}
+}
+
+// deliverNext delivers the head of the queue.
+func (t *Table) deliverNext(c *conn, d stream.Dir) {
+	h := &c.halves[d]
+	p := h.queue[0]
+	h.queue = h.queue[1:]
+	h.queued -= p.cost()
+	t.queued -= p.cost()
 	if len(h.queue) == 0 {
 		h.queue = nil
 	} else {
-		h.holeAt, h.holeAcked = h.queue[0].seen, 0
+		h.holeAt = h.queue[0].seen
+	}
+	t.accept(c, d, p)
+}
+
+// skip declares the bytes before off lost and says so at once: what is delivered next
+// in the other direction may depend on it.
+func (t *Table) skip(c *conn, d stream.Dir, off int64) {
+	h := &c.halves[d]
+	if hole := off - h.off; hole > 0 {
+		h.lose(t, c, hole)
+		h.off += hole
+		h.next += uint32(hole)
+		h.ackedAt = 0
+		t.deliver(c, d, nil, 0, h.high)
 	}
 }
 
-// skipHole declares the bytes before the queue lost and goes on behind them.
-func (t *Table) skipHole(c *conn, d stream.Dir) {
-	h := &c.halves[d]
-	hole := h.queue[0].off - h.off
-	h.lose(t, c, hole)
-	h.off += hole
-	h.next += uint32(hole)
-	t.drain(c, d)
-}
-
-// acknowledge notes what the receiver of direction d has.
-func (t *Table) acknowledge(c *conn, d stream.Dir, ack uint32, at int64) {
-	h := &c.halves[d]
+// acknowledge notes what the receiver of the direction has.
+func (h *half) acknowledge(ack uint32, at int64) {
 	if !h.started { // joined midway: the first byte to come is known before it comes
 		h.started, h.next = true, ack
 		return
 	}
-	if len(h.queue) == 0 || h.closed {
+	ahead := int32(ack - h.next)
+	if ahead <= 0 || ahead > maxAhead || h.closed {
 		return
 	}
-	if h.holeAcked == 0 && h.off+int64(int32(ack-h.next)) >= h.queue[0].off {
-		h.holeAcked = at
+	h.acked = max(h.acked, h.off+int64(ahead))
+	if h.ackedAt == 0 {
+		h.ackedAt = at
 	}
-	t.ageHole(c, d, at)
 }
 
-// ageHole gives up a hole that can hardly be filled any more.
-func (t *Table) ageHole(c *conn, d stream.Dir, at int64) {
+// age gives up bytes that can hardly come any more.
+func (t *Table) age(c *conn, at int64) {
+	for d := range c.halves {
+		h := &c.halves[d]
+		late := h.ackedAt != 0 && at-h.ackedAt > ackedHoleWait
+		if h.closed || !c.waits() || !late && (len(h.queue) == 0 || at-h.holeAt <= holeWait) {
+			continue
+		}
+		t.giveUp(c, stream.Dir(d))
+	}
+}
+
+// giveUp declares lost what a direction waits for: bytes before its queue, or bytes of
+// the other direction, or, where it has no queue, bytes that its receiver has.
+func (t *Table) giveUp(c *conn, d stream.Dir) {
 	h := &c.halves[d]
-	if len(h.queue) == 0 || h.closed {
-		return
+	switch {
+	case len(h.queue) == 0:
+		t.skip(c, d, h.acked)
+	case h.queue[0].off > h.off:
+		t.skip(c, d, h.queue[0].off)
+	default:
+		o := &c.halves[d.Other()]
+		to := o.off + int64(int32(h.queue[0].acks-o.next))
+		if len(o.queue) > 0 {
+			to = min(to, o.queue[0].off)
+		}
+		t.skip(c, d.Other(), to)
 	}
-	if h.holeAcked != 0 && at-h.holeAcked > ackedHoleWait || at-h.holeAt > holeWait {
-		t.skipHole(c, d)
-	}
+	t.drain(c)
 }

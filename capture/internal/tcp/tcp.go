@@ -5,6 +5,10 @@
 // delivery time is the running maximum of the first-seen times up to it: a byte
 // that waited for an earlier one could not have been read before.
 //
+// The two directions are kept in step: bytes that acknowledge others are delivered
+// after those, whatever order the capture has them in, so that a response does not
+// come before its request.
+//
 // Where several segments hold the same byte the first one seen counts. A hole is
 // declared lost when the receiver acknowledged it and it stays unfilled for a
 // second, when it is 30 s old, or when too much waits behind it; then the next
@@ -36,7 +40,7 @@ const (
 	sweepEvery    = 1 * second
 	sweepPackets  = 1024
 
-	maxConnections = 1 << 18 // followed at once; beyond, the oldest of those silent longest goes
+	maxConnections = 1 << 16 // followed at once; beyond, the oldest of those silent longest goes
 	maxQueuedHalf  = 8 << 20
 	maxQueuedTable = 128 << 20
 	maxAhead       = 1 << 27 // a sequence number further off belongs to no live connection
@@ -70,6 +74,8 @@ type Table struct {
 
 	recent [recentFlows]recentFlow // flows seen lately, by their ports: cheaper than the map
 
+	now        int64 // packet time, strays left out
+	strays     int   // packets in a row whose time is far from now
 	sweptAt    int64
 	sinceSweep int
 	chunk      stream.Chunk // reused, so that delivering costs no allocation
@@ -141,9 +147,13 @@ func (t *Table) Segment(at int64, s *packet.Segment) {
 	}
 	c.observe(d, at, s)
 	if s.Flags&packet.FlagACK != 0 && s.Flags&packet.FlagRST == 0 {
-		t.acknowledge(c, d.Other(), s.Ack, at)
+		c.halves[d.Other()].acknowledge(s.Ack, at)
 	}
 	t.place(c, d, at, s)
+	if c.waits() {
+		t.drain(c)
+		t.age(c, at)
+	}
 	if s.Flags&packet.FlagRST != 0 {
 		t.reset(c, d, at)
 	}
@@ -282,7 +292,7 @@ func (t *Table) closeHalf(c *conn, d stream.Dir, at int64, why stream.CloseReaso
 		return
 	}
 	for len(h.queue) > 0 && !h.closed {
-		t.skipHole(c, d)
+		t.giveUp(c, d)
 	}
 	if h.closed { // a FIN was in the queue
 		return
@@ -344,18 +354,41 @@ func (t *Table) remove(c *conn) {
 // after a reset, old holes.
 func (t *Table) sweep(at int64) {
 	t.sinceSweep++
-	if t.sinceSweep < sweepPackets || at-t.sweptAt < sweepEvery {
+	if !t.tick(at) || t.sinceSweep < sweepPackets || t.now-t.sweptAt < sweepEvery && t.now >= t.sweptAt {
 		return
 	}
-	t.sinceSweep, t.sweptAt = 0, at
+	t.sinceSweep, t.sweptAt = 0, t.now
 	for c := t.first; c != nil; {
 		next := c.next
-		t.age(c, at)
+		t.expire(c, t.now)
 		c = next
 	}
 }
 
-func (t *Table) age(c *conn, at int64) {
+// A time further than strayTime from the packets before is believed when as many
+// packets in a row agree: one with a wrong clock must not end every connection.
+const (
+	strayTime    = 60 * second
+	strayPackets = 64
+)
+
+// tick follows packet time and reports whether at is to be believed.
+func (t *Table) tick(at int64) bool {
+	far := at-t.now > strayTime || t.now-at > strayTime
+	if far && t.now != 0 && t.strays < strayPackets {
+		t.strays++
+		return false
+	}
+	t.strays = 0
+	if far {
+		t.now = at
+	}
+	t.now = max(t.now, at)
+	return true
+}
+
+// expire ends what time has ended of a connection.
+func (t *Table) expire(c *conn, at int64) {
 	silent := at - c.facts.Last
 	switch {
 	case c.closed:
@@ -371,9 +404,7 @@ func (t *Table) age(c *conn, at int64) {
 		t.end(c, c.rstAt, stream.PeerRST)
 		return
 	}
-	for d := range c.halves {
-		t.ageHole(c, stream.Dir(d), at)
-	}
+	t.age(c, at)
 }
 
 // Finish ends all connections at the end of the capture.

@@ -121,6 +121,20 @@ func TestOrder(t *testing.T) {
 		{"a hole, filled late", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), ack(5, ">", 7), seg(5, "<", 3, 0, "cd")}, "< ab @3, < cd @5, < ef @5, > end @5, < end @5", func(f stream.Facts) bool { return f.Lost == 0 }},
 		{"a hole that nobody acknowledged", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef"), seg(20, "<", 7, 0, "gh"), seg(40, "<", 9, 0, "ij")}, "< ab @3, < gap 2, < ef @4, < gh @20, < ij @40, > end @40, < end @40", nil},
 		{"a hole at the end", []call{seg(3, "<", 1, 0, "ab"), seg(4, "<", 5, 0, "ef")}, "< ab @3, > end @4, < gap 2, < ef @4, < end @4", nil},
+		{"response captured before its request", []call{
+			func(c *conversation) { c.segment(3, "<", 1, 0, "resp", 5) }, seg(4, ">", 1, 0, "requ"),
+		}, "> requ @4, < resp @3, > end @4, < end @4", nil},
+		{"request lost, responses go on", []call{
+			func(c *conversation) { c.segment(3, "<", 1, 0, "r1", 5) }, func(c *conversation) { c.segment(4, ">", 5, 0, "q2", 3) },
+			func(c *conversation) { c.segment(5, "<", 3, 0, "r2", 7) },
+		}, "> gap 4, < r1 @3, > q2 @4, < r2 @5, > end @5, < end @5", nil},
+		{"response lost, requests go on", []call{
+			func(c *conversation) { c.segment(3, ">", 1, 0, "q1", 1) }, func(c *conversation) { c.segment(4, ">", 3, 0, "q2", 9) },
+			func(c *conversation) { c.segment(6, "<", 9, 0, "r2", 5) },
+		}, "> q1 @3, < gap 8, > q2 @4, < r2 @6, > end @6, < end @6", nil},
+		{"each acknowledges what the other never sent", []call{
+			func(c *conversation) { c.segment(3, ">", 1, 0, "ab", 50) }, func(c *conversation) { c.segment(4, "<", 1, 0, "cd", 50) },
+		}, "> ab @3, > end @4, > gap 47, < cd @4, < end @4", nil},
 		{"fin", []call{seg(3, ">", 1, fin, "ab"), seg(4, "<", 1, fin, "")}, "> ab @3, > fin @3, < fin @4", func(f stream.Facts) bool { return f.Close == "fin" && f.ClosedBy == "client" }},
 		{"fin before its data", []call{seg(3, ">", 3, fin, ""), seg(4, ">", 1, 0, "ab"), seg(5, "<", 1, fin, "")}, "> ab @4, > fin @4, < fin @5", nil},
 		{"data behind the fin", []call{seg(3, ">", 1, fin, "ab"), seg(4, ">", 3, 0, "cd")}, "> ab @3, > fin @3, < end @4", nil},
@@ -283,6 +297,25 @@ func TestManySmallSegments(t *testing.T) {
 	c.Finish()
 	if c.queued != 0 {
 		t.Errorf("%d bytes wait", c.queued)
+	}
+}
+
+// TestStrayTime checks that one packet with a wrong clock ends no connection.
+func TestStrayTime(t *testing.T) {
+	c := newConversation()
+	c.handshake()
+	other := packet.Segment{Src: packet.Addr{15: 9}, Dst: packet.Addr{15: 2}, SrcPort: 1, DstPort: 80, Flags: packet.FlagACK}
+	for i := range int64(3 * sweepPackets) {
+		at := (3 + i/100) * second
+		if i%500 == 7 {
+			at += 1e6 * second
+		}
+		c.Segment(at, &other)
+	}
+	c.segment(40, ">", 1, 0, "ab", 0)
+	c.Finish()
+	if want := "> ab @40, > end @40, < end @40"; strings.Join(c.handlers[0].lines, ", ") != want {
+		t.Errorf("got %v", c.handlers[0].lines)
 	}
 }
 
