@@ -144,6 +144,13 @@ func TestSomeFilesUnreadable(t *testing.T) {
 	}
 }
 
+func TestSameFileTwice(t *testing.T) {
+	tr := record(t, example, "../testdata/../testdata/pcaps/llamacpp-chat/llamacpp-chat.pcap")
+	if len(tr.requests) != 42 || len(tr.manifest.Runs[0].Warnings) != 1 {
+		t.Errorf("%d requests, warnings %q", len(tr.requests), tr.manifest.Runs[0].Warnings)
+	}
+}
+
 func TestStdin(t *testing.T) {
 	raw, err := os.ReadFile(example)
 	if err != nil {
@@ -161,11 +168,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := filepath.Join(t.TempDir(), "trace")
-	var files []string
-	for range 10 { // enough packets for the look at the context
-		files = append(files, example)
-	}
-	cfg := capture.Config{Trace: dir, Pcap: capture.Pcap{Files: files}}
+	cfg := capture.Config{Trace: dir, Pcap: capture.Pcap{Files: []string{example}}}
 	m, err := capture.Run(ctx, cfg)
 	if !errors.Is(err, context.Canceled) || len(m.Runs) != 1 || len(m.Runs[0].Warnings) != 1 {
 		t.Fatalf("error %v, manifest %+v", err, m)
@@ -182,12 +185,12 @@ func TestManyFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "none.pcap")
-	if err := os.WriteFile(path, raw[:24], 0o600); err != nil {
-		t.Fatal(err)
-	}
 	files := make([]string, 1100)
 	for i := range files {
-		files[i] = path
+		files[i] = fmt.Sprintf("%s.%d", path, i)
+		if err := os.WriteFile(files[i], raw[:24], 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tr := record(t, append(files, example)...)
 	if len(tr.requests) != 42 || len(tr.manifest.Runs[0].Warnings) != 0 {

@@ -46,7 +46,8 @@ type pcapSource struct {
 type pcapInput struct {
 	name   string
 	size   int64
-	src    io.Reader // valid while it is open
+	info   os.FileInfo // of a file; nil for standard input
+	src    io.Reader   // valid while it is open
 	close  func() error
 	reader *pcapfile.Reader
 	first  int64           // time of the first packet, unix ns
@@ -68,6 +69,10 @@ func openPcap(cfg Pcap) (*pcapSource, error) {
 			failed = append(failed, err)
 			continue
 		}
+		if slices.ContainsFunc(s.files, in.same) {
+			s.warn("%s is named twice; it is read once", name)
+			continue
+		}
 		s.total += in.size
 		s.files = append(s.files, in)
 	}
@@ -79,6 +84,11 @@ func openPcap(cfg Pcap) (*pcapSource, error) {
 	}
 	slices.SortStableFunc(s.files, func(a, b *pcapInput) int { return cmp.Compare(a.first, b.first) })
 	return s, nil
+}
+
+// same reports whether both are one file.
+func (in *pcapInput) same(other *pcapInput) bool {
+	return in.info != nil && other.info != nil && in.info.Mode().IsRegular() && os.SameFile(in.info, other.info)
 }
 
 // look opens the input, reads its first packet, and closes it if it can be opened again.
@@ -129,7 +139,7 @@ func (in *pcapInput) openFile() (regular bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	in.src, in.close, in.size = f, f.Close, info.Size()
+	in.src, in.close, in.size, in.info = f, f.Close, info.Size(), info
 	return info.Mode().IsRegular(), nil
 }
 

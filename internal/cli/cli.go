@@ -12,6 +12,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"syscall"
 )
 
 // Exit codes of the commands.
@@ -110,6 +111,8 @@ func (t *Tool) runCommand(ctx context.Context, env Env, c *Command, args []strin
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.Is(err, syscall.EPIPE): // who reads has seen enough
+		return ExitFailed
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(env.Stderr, "%s %s: interrupted\n", t.Name, c.Name)
 		return ExitInterrupted

@@ -68,6 +68,13 @@ func ReadManifest(dir string) (schema.Manifest, error) {
 		if !filepath.IsLocal(filepath.FromSlash(p.Path)) {
 			return m, fmt.Errorf("read manifest %s: part %q lies outside the trace", path, p.Path)
 		}
+		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(p.Path)))
+		if err != nil {
+			return m, fmt.Errorf("trace %s is damaged: part %q is missing; capture it again: %w", dir, p.Path, err)
+		}
+		if !info.Mode().IsRegular() {
+			return m, fmt.Errorf("trace %s is damaged: part %q is no file", dir, p.Path)
+		}
 	}
 	return m, nil
 }

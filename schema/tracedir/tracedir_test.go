@@ -163,7 +163,44 @@ func TestWriteFails(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if IsTrace(dir) {
-		t.Error("a manifest was written")
+		t.Error("a manifest was left")
+	}
+}
+
+// TestKilled checks that a run that died leaves a trace that another can be added to.
+func TestKilled(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trace")
+	w, err := Create(dir, Options{Run: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * eventBatch {
+		w.Event(&schema.Event{})
+	}
+	if m := writeTrace(t, dir, "second", true, 10); len(m.Runs) != 1 {
+		t.Errorf("manifest: %+v", m)
+	}
+	if err := w.finish(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedParts checks that parts that are missing or no files are named.
+func TestDamagedParts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trace")
+	m := writeTrace(t, dir, "first", false, 1)
+	part := Parts(dir, m, "events")[0]
+	if err := os.Remove(part); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadManifest(dir); err == nil || !strings.Contains(err.Error(), filepath.Base(part)) {
+		t.Errorf("a missing part: %v", err)
+	}
+	if err := os.Mkdir(part, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadManifest(dir); err == nil || !strings.Contains(err.Error(), "is no file") {
+		t.Errorf("a directory for a part: %v", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package tracedir
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +25,7 @@ type Writer struct {
 	dir      string
 	run      string
 	manifest schema.Manifest
+	fresh    bool // the trace was begun by this Writer
 
 	events      batch[schema.Event]
 	requests    batch[schema.Request]
@@ -69,6 +72,12 @@ func Create(dir string, opts Options) (*Writer, error) {
 		jobs: make(chan func() error, 1),
 		done: make(chan error, 1),
 		free: make(chan []schema.Event, 2),
+	}
+	if !IsTrace(dir) { // from the start it is a trace, if of nothing: what dies on the way can be added to
+		w.fresh = true
+		if err := writeManifest(dir, manifest); err != nil {
+			return nil, err
+		}
 	}
 	w.eventTable = table[schema.Event, *schema.Event]{name: "events", dir: dir, run: opts.Run, maxPartRows: partRows}
 	w.requestTable = table[schema.Request, *schema.Request]{name: "requests", dir: dir, run: opts.Run, maxPartRows: partRows}
@@ -203,5 +212,9 @@ func (w *Writer) Abort() error {
 
 // abandon removes every file of the run, so that the same command can be tried again.
 func (w *Writer) abandon() error {
-	return errors.Join(w.eventTable.abandon(), w.requestTable.abandon(), w.connectionTable.abandon())
+	err := errors.Join(w.eventTable.abandon(), w.requestTable.abandon(), w.connectionTable.abandon())
+	if w.fresh {
+		err = errors.Join(err, os.Remove(filepath.Join(w.dir, manifestName)))
+	}
+	return err
 }

@@ -419,6 +419,15 @@ func TestOneSided(t *testing.T) {
 	}
 }
 
+// TestNoSentences checks that what a server writes in place of a name is not kept.
+func TestNoSentences(t *testing.T) {
+	body := `{"error":{"type":"the user said hello","code":"x y"}}`
+	got := play(t, whole, toServer(0, request(ask)), toClient(9, fmt.Sprintf("HTTP/1.1 400 Bad\r\ncontent-length: %d\r\n\r\n%s", len(body), body)))
+	if r := got.requests[0]; r.ErrorType != schema.Some("other") {
+		t.Errorf("error type %q", r.ErrorType.V)
+	}
+}
+
 // TestDeepPipeline checks that responses stay with their requests where more requests
 // wait than are kept.
 func TestDeepPipeline(t *testing.T) {

@@ -239,10 +239,10 @@ func (ex *exchange) facts(d *llmapi.Delta) {
 		ex.usage(&d.Usage)
 	}
 	if len(d.Finish) > 0 {
-		row.FinishReason = text(llmapi.Text(d.Finish))
+		row.FinishReason = word(llmapi.Text(d.Finish))
 	}
 	if len(d.ErrorType) > 0 {
-		row.ErrorType = text(llmapi.Text(d.ErrorType))
+		row.ErrorType = word(llmapi.Text(d.ErrorType))
 	}
 	if len(d.Model) > 0 && row.Model.V != string(d.Model) { // chunk after chunk names the same
 		row.Model = text(llmapi.Text(d.Model))
@@ -261,6 +261,21 @@ func (ex *exchange) usage(u *llmapi.Usage) {
 	if u.Reasoning.OK {
 		row.ReasoningTokens = u.Reasoning
 	}
+}
+
+// maxWord bounds what passes for the name of a reason or an error, in bytes.
+const maxWord = 64
+
+// word keeps a name that the server gave to a reason or an error. A server that
+// writes a sentence there may quote the prompt: it is not kept.
+func word(s string) schema.Opt[string] {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/", r)
+	}
+	if len(s) > maxWord || strings.TrimFunc(s, plain) != "" {
+		return schema.Some("other")
+	}
+	return schema.Some(s)
 }
 
 // maxText bounds the names that a row takes from the wire, in bytes.

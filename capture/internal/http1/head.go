@@ -33,9 +33,16 @@ func (h *Head) Get(name string) string {
 	return ""
 }
 
-// Path returns the path of a request's target, without scheme, host and query.
+// Path returns the path of a request's target, without scheme, host, user, query,
+// fragment and parameters.
 func (h *Head) Path() string {
-	path, _, _ := strings.Cut(h.Target, "?")
+	path := h.Target
+	if i := strings.IndexAny(path, "?#;"); i >= 0 {
+		path = path[:i]
+	}
+	if user, rest, ok := strings.Cut(path, "@"); ok && !strings.Contains(strings.TrimLeft(user, "/"), "/") {
+		path = "//" + rest // the part before named a user
+	}
 	if strings.HasPrefix(path, "/") {
 		return path
 	}
@@ -178,6 +185,9 @@ func parseChunkSize(line []byte) (size int64, ok bool) {
 		line = line[:i]
 	}
 	line = bytes.TrimSpace(line)
+	for len(line) > 1 && line[0] == '0' {
+		line = line[1:]
+	}
 	if len(line) == 0 || len(line) > maxChunkDigits {
 		return 0, false
 	}

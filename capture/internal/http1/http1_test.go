@@ -78,6 +78,7 @@ func TestMessages(t *testing.T) {
 		{"interim", Responses, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\na: b\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", []string{"head  100 first 0 at 0", "head  103 first 0 at 0", "head  200 first 0 at 0", "end at 0"}},
 		{"pipelined requests", Requests, "POST /a?b=c HTTP/1.1\r\ncontent-length: 1\r\n\r\nx\r\nGET http://h/p HTTP/1.1\r\n\r\n", []string{"head POST/a 0 first 0 at 0", `body "x"`, "end at 0", "head GET/p 0 first 0 at 0", "end at 0"}},
 		{"query with a URL", Requests, "GET /a?cb=http://h/secret HTTP/1.1\r\n\r\nGET http://h HTTP/1.1\r\n\r\n", []string{"head GET/a 0 first 0 at 0", "end at 0", "head GET/ 0 first 0 at 0", "end at 0"}},
+		{"other secrets in a target", Requests, "GET //u:secret@h/a HTTP/1.1\r\n\r\nGET /a;key=secret HTTP/1.1\r\n\r\nGET /a#secret HTTP/1.1\r\n\r\n", []string{"head GET//h/a 0 first 0 at 0", "end at 0", "head GET/a 0 first 0 at 0", "end at 0", "head GET/a 0 first 0 at 0", "end at 0"}},
 		{"long chunk extension", Responses, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;" + strings.Repeat("x", maxLine) + "\r\na\r\n0\r\n\r\n", []string{"head  200 first 0 at 0", "broken bad_http at 0"}},
 		{"chunked request", Requests, "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n", []string{"head POST/ 0 first 0 at 0", `body "ab"`, "end at 0"}},
 		{"length twice", Responses, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nhi", []string{"head  200 first 0 at 0", `body "hi"`, "end at 0"}},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
+
+	"tokentrace/schema"
 )
 
 // walker steps through JSON without building values: per record of a stream a full
@@ -135,6 +137,19 @@ func (w *walker) integer() (n int64, ok bool) {
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// maxCount is the largest number of tokens that is believed.
+const maxCount = 1 << 40
+
+// count reads a number of tokens. It is missing for any other value, and for numbers
+// that no server can have counted.
+func (w *walker) count() schema.Opt[int64] {
+	n, ok := w.integer()
+	if !ok || n < 0 || n > maxCount {
+		return schema.None[int64]()
+	}
+	return schema.Some(n)
 }
 
 // number reads a number. ok is false for any other value, which is passed over.

@@ -90,6 +90,7 @@ func TestRecord(t *testing.T) {
 		{`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}`, facts{usage: Usage{Prompt: 9, Output: 3, Cached: schema.Some[int64](4)}}},
 		{`{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":1,"total_tokens":303,"completion_tokens_details":{"reasoning_tokens":290}}}`, facts{usage: Usage{Prompt: 12, Output: 291, Reasoning: schema.Some[int64](290)}}},
 		{`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":null}}}`, facts{usage: Usage{Prompt: 9, Output: 3, Cached: schema.Some[int64](0)}}},
+		{`{"choices":[],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":-3,"total_tokens":1e300,"prompt_tokens_details":{"cached_tokens":-1}}}`, facts{}},
 		{`{"choices":[],"usage":null}`, facts{}},
 		{`{"choices":[{"index":0,"delta":{"content":"x"}}],"prompt_progress":{"total":1}}`, facts{kinds: "progress+content", choices: 1, text: 1, delta: true}},
 		{`{"choices":[],"timings":{"a":[1,{"b":"}"}]}}`, facts{kinds: "timings"}},

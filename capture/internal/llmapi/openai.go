@@ -281,16 +281,15 @@ func openAIUsage(w *walker, u *Usage) {
 	for w.more('}') {
 		switch string(w.key()) {
 		case "prompt_tokens":
-			u.Prompt, _ = w.integer()
+			u.Prompt = w.count().V
 		case "completion_tokens":
-			completion, _ = w.integer()
+			completion = w.count().V
 		case "total_tokens":
-			total, _ = w.integer()
+			total = w.count().V
 		case "prompt_tokens_details":
 			larger(&u.Cached, member(w, "cached_tokens"))
 		case "prompt_cache_hit_tokens": // DeepSeek
-			n, ok := w.integer()
-			larger(&u.Cached, schema.Opt[int64]{V: n, OK: ok})
+			larger(&u.Cached, w.count())
 		case "completion_tokens_details":
 			u.Reasoning = member(w, "reasoning_tokens")
 		default:
@@ -317,7 +316,7 @@ func member(w *walker, name string) (out schema.Opt[int64]) {
 	}
 	for w.more('}') {
 		if string(w.key()) == name {
-			out.V, out.OK = w.integer()
+			out = w.count()
 		} else {
 			w.skip()
 		}
