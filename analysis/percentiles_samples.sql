@@ -49,6 +49,6 @@ WITH answered AS (
     FROM samples
     GROUP BY metric, group_key
 )
-SELECT s.metric, s.group_key, (s.time_ns - spans.first) * 20 // spans.span AS bin, s.value_ns, count(*) AS count
+SELECT s.metric, s.group_key, least(19, floor((s.time_ns - spans.first)::DOUBLE / spans.span * 20))::BIGINT AS bin, s.value_ns, count(*) AS count
 FROM samples AS s JOIN spans USING (metric, group_key)
 GROUP BY ALL

@@ -8,7 +8,8 @@
 -- Order:   group_key, wait_ns.
 -- A request that was cancelled, reset, truncated, cut by the capture's end or by
 -- lost bytes before its first token is censored; one that the server answered
--- with an error, or whose start was not seen, tells nothing of the wait.
+-- with an error, whose start was not seen, that asked for no stream, or that spoke
+-- an API that is not read, tells nothing of the wait.
 WITH waits AS (
     SELECT
         to_json(list_transform(
@@ -22,12 +23,13 @@ WITH waits AS (
         ))::VARCHAR AS group_key,
         ttft_ns,
         coalesce(stream_end_unix_ns, runs.end_unix_ns) - request_start_unix_ns AS watched_ns,
-        status
+        status,
+        api <> 'unknown' AND stream_requested IS NOT false AS streamed
     FROM requests AS r LEFT JOIN runs ON r.run = runs.run
     WHERE request_start_unix_ns IS NOT NULL
 )
 SELECT group_key, coalesce(ttft_ns, watched_ns) AS wait_ns, ttft_ns IS NULL AS censored, status = 'ok' AS ok
 FROM waits
 WHERE ttft_ns IS NOT NULL
-    OR (watched_ns > 0 AND status IN ('cancelled', 'reset', 'truncated', 'censored_end', 'gap'))
+    OR (streamed AND watched_ns > 0 AND status IN ('cancelled', 'reset', 'truncated', 'censored_end', 'gap'))
 ORDER BY group_key, wait_ns

@@ -79,7 +79,7 @@ func captureInput(ctx context.Context, env cli.Env, path, run, keep string) (dir
 		dir, cleanup = filepath.Join(tmp, "trace"), func() error { return os.RemoveAll(tmp) }
 	}
 	progress := cli.NewProgress(env.Stderr)
-	_, err = capture.Run(ctx, capture.Config{
+	manifest, err := capture.Run(ctx, capture.Config{
 		Trace: dir,
 		Tool:  "analyze " + cli.Version(),
 		RunID: run,
@@ -96,6 +96,9 @@ func captureInput(ctx context.Context, env cli.Env, path, run, keep string) (dir
 	}
 	if err != nil {
 		return "", nil, errors.Join(err, cleanup())
+	}
+	for _, w := range manifest.Runs[len(manifest.Runs)-1].Warnings {
+		fmt.Fprintf(env.Stderr, "analyze: warning: %s\n", w)
 	}
 	return dir, cleanup, nil
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -231,8 +232,26 @@ func (db *DB) CheckSelect(query string) error {
 		if err != nil {
 			return prepareError(err)
 		}
-		return errors.Join(checkReads(stmt), stmt.Close())
+		err = errors.Join(checkReads(stmt, query), stmt.Close())
+		inner := explained(query)
+		if err != nil || inner == "" {
+			return err
+		}
+		// EXPLAIN ANALYZE runs what it explains: that must read, too.
+		if stmt, err = conn.Prepare(inner); err != nil {
+			return prepareError(err)
+		}
+		return errors.Join(checkReads(stmt, ""), stmt.Close())
 	})
+}
+
+// explained returns what an EXPLAIN statement explains, or "".
+func explained(query string) string {
+	match := regexp.MustCompile(`(?is)^\s*explain\s*(?:analy[sz]e\b)?\s*(?:\([^()]*\))?\s*(.*)$`).FindStringSubmatch(query)
+	if match == nil {
+		return ""
+	}
+	return match[1]
 }
 
 // prepareError tells DuckDB's word on a statement from the driver's on their number.
@@ -244,7 +263,9 @@ func prepareError(err error) error {
 	return ErrNotOne
 }
 
-func checkReads(stmt driver.Stmt) error {
+// checkReads returns an error unless the statement is a query, or an EXPLAIN whose text
+// tells what it explains.
+func checkReads(stmt driver.Stmt, text string) error {
 	s, ok := stmt.(*duckdb.Stmt)
 	if !ok {
 		return fmt.Errorf("unexpected driver statement %T", stmt)
@@ -253,7 +274,8 @@ func checkReads(stmt driver.Stmt) error {
 	if err != nil {
 		return err
 	}
-	if kind != duckdb.STATEMENT_TYPE_SELECT && kind != duckdb.STATEMENT_TYPE_EXPLAIN {
+	explains := kind == duckdb.STATEMENT_TYPE_EXPLAIN && explained(text) != ""
+	if kind != duckdb.STATEMENT_TYPE_SELECT && !explains {
 		return ErrNotSelect
 	}
 	return nil

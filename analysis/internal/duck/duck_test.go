@@ -146,6 +146,10 @@ func TestNoOtherFiles(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("a\n1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	parts, err := filepath.Glob(filepath.Join(dir, "requests", "*.parquet"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("no parts: %v", err)
+	}
 	db := open(t, dir)
 	for _, q := range []string{
 		"SELECT * FROM read_csv(" + quote(secret) + ")",
@@ -156,7 +160,9 @@ func TestNoOtherFiles(t *testing.T) {
 			t.Errorf("%s: no error", q)
 		}
 	}
-	for _, q := range []string{"DROP VIEW requests", "CREATE TABLE x AS SELECT 1", "CALL pragma_version()"} {
+	for _, q := range []string{"DROP VIEW requests", "CREATE TABLE x AS SELECT 1", "CALL pragma_version()",
+		"COPY (SELECT 1) TO " + quote(parts[0]), "EXPLAIN ANALYZE COPY (SELECT 1) TO " + quote(parts[0]) + " (FORMAT csv, USE_TMP_FILE false)",
+		"explain (analyze) drop view requests", "EXPLAIN DROP VIEW requests", "/* a */ EXPLAIN ANALYZE DROP VIEW requests"} {
 		if err := db.CheckSelect(q); !errors.Is(err, ErrNotSelect) {
 			t.Errorf("%s: %v", q, err)
 		}
@@ -169,7 +175,7 @@ func TestNoOtherFiles(t *testing.T) {
 	if err := db.Exec(t.Context(), "FROM requests"); err != nil {
 		t.Errorf("a refused statement ran: %v", err)
 	}
-	for _, q := range []string{"SELECT 1", "SELECT 1;", "SELECT 1; -- one; only\n", "/* a; b */ SELECT ';' ;", "FROM requests", "DESCRIBE requests", "EXPLAIN SELECT 1", "WITH a AS (SELECT 1) FROM a"} {
+	for _, q := range []string{"SELECT 1", "SELECT 1;", "SELECT 1; -- one; only\n", "/* a; b */ SELECT ';' ;", "FROM requests", "DESCRIBE requests", "EXPLAIN SELECT 1", "explain analyze from requests", "WITH a AS (SELECT 1) FROM a"} {
 		if err := db.CheckSelect(q); err != nil {
 			t.Errorf("%s: %v", q, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"tokentrace/capture/internal/packet"
 )
@@ -126,9 +125,13 @@ func (p *Reader) damage(format string, args ...any) error {
 	return &DamageError{p.src.offset, fmt.Sprintf(format, args...)}
 }
 
-// seconds and a fraction of frac to ns; ok is false out of the range of int64 ns.
+// maxSeconds is the latest time that is believed, the year 2200: later ones come from
+// clocks gone wrong, and leave no room in an int64 of ns to reckon with.
+const maxSeconds = 7_258_118_400
+
+// toNs returns a time in ns since the Unix epoch. ok is false where it is not believed.
 func toNs(sec, frac uint64, fracNs int64) (ns int64, ok bool) {
-	if sec > math.MaxInt64/1_000_000_000-1 {
+	if sec > maxSeconds {
 		return 0, false
 	}
 	return int64(sec)*1_000_000_000 + int64(frac)*fracNs, true
