@@ -178,9 +178,8 @@ func reference(body string) (records []string) {
 	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(body, "\r\n", "\n"), "\r", "\n"), "\n")
 	event, data, has := "", "", false
 	for i, line := range lines {
-		last := i == len(lines)-1
 		switch name, value, _ := strings.Cut(line, ":"); {
-		case line == "" && last:
+		case i == len(lines)-1: // not ended: no line
 		case line == "":
 			if has {
 				records = append(records, show(&Record{Event: []byte(event), Data: []byte(data)}))
