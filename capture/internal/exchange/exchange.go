@@ -36,7 +36,6 @@ type exchange struct {
 	body   []byte         // of the request, then of a response that is not streamed
 	sse    *framing.SSE   // of a stream
 	stream llmapi.Stream  // reads its records
-	delta  llmapi.Delta   // reused for each record
 	tally  tally          // of a stream's records
 	asked  llmapi.Request // what the request asks for
 }
@@ -104,6 +103,9 @@ func (ex *exchange) requestBody(data []byte) {
 		ex.body, ex.opaque = nil, true
 		ex.row.Flags.Add("request_too_large")
 	default:
+		if ex.body == nil {
+			ex.body = ex.rec.buffer()
+		}
 		ex.body = append(ex.body, data...)
 	}
 }
@@ -125,6 +127,7 @@ func (ex *exchange) requestEnd(at int64) {
 	if !ex.api.ParseRequest(ex.body, asked) {
 		row.Flags.Add("bad_request_json")
 	}
+	ex.rec.recycle(ex.body)
 	ex.body = nil
 	if asked.Model != "" {
 		row.Model = text(asked.Model)
@@ -223,8 +226,7 @@ func (ex *exchange) readable(data []byte) bool {
 
 // readBody reads a response that is not streamed.
 func (ex *exchange) readBody() {
-	d := &ex.delta
-	d.Reset()
+	d := &llmapi.Delta{}
 	if !ex.api.ParseBody(ex.body, d) && ex.row.HTTPStatus.V < 400 {
 		ex.fail("bad_json")
 	}

@@ -51,8 +51,7 @@ func (t *tally) terminal() bool { return t.finished || t.done }
 func (ex *exchange) record(rec *framing.Record) {
 	n := &ex.rec.counts
 	n.records++
-	d := &ex.delta
-	d.Reset()
+	d := &ex.rec.nothing
 	var kinds schema.Kinds
 	switch {
 	case rec.Comment:
@@ -68,7 +67,8 @@ func (ex *exchange) record(rec *framing.Record) {
 		n.decoded++
 		kinds = schema.KindEmpty
 	default:
-		if ex.stream.Record(rec.Data, d) {
+		var ok bool
+		if d, ok = ex.stream.Record(rec.Data); ok {
 			n.decoded++
 		} else {
 			n.badJSON++

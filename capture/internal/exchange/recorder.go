@@ -8,6 +8,7 @@
 package exchange
 
 import (
+	"tokentrace/capture/internal/llmapi"
 	"tokentrace/capture/internal/stream"
 	"tokentrace/schema"
 )
@@ -28,6 +29,8 @@ type Recorder struct {
 	inFlight    int32
 	counts      counts
 	event       schema.Event // reused, so that a record costs no allocation
+	nothing     llmapi.Delta // what a record says that is not JSON
+	buffers     [][]byte     // for request bodies, to be used again
 }
 
 // counts are the Recorder's part of the ledger.
@@ -42,6 +45,30 @@ type counts struct {
 
 // NewRecorder returns a Recorder that writes to sink.
 func NewRecorder(sink Sink) *Recorder { return &Recorder{sink: sink} }
+
+// Limits of the buffers that are kept: how many, and how large.
+const (
+	maxBuffers = 64
+	maxBuffer  = 1 << 18
+)
+
+// buffer returns an empty buffer for a body.
+func (r *Recorder) buffer() []byte {
+	n := len(r.buffers)
+	if n == 0 {
+		return make([]byte, 0, 4<<10)
+	}
+	b := r.buffers[n-1]
+	r.buffers = r.buffers[:n-1]
+	return b
+}
+
+// recycle takes a buffer back.
+func (r *Recorder) recycle(b []byte) {
+	if b != nil && cap(b) <= maxBuffer && len(r.buffers) < maxBuffers {
+		r.buffers = append(r.buffers, b[:0])
+	}
+}
 
 // Open returns the handler of a new connection.
 func (r *Recorder) Open(t stream.Tuple, _ int64) stream.Handler {

@@ -205,8 +205,9 @@ func checkStream(t *testing.T, data []byte, text string) {
 	stream := NewStream(openAI("openai_chat"))
 	other := []byte(strings.Replace(string(data), "Hi", text, 1))
 	for _, rec := range [][]byte{data, other, data, other} {
-		var a, b Delta
-		okA := stream.Record(rec, &a)
+		got, okA := stream.Record(rec)
+		a := *got
+		var b Delta
 		okB := openAIRecord(rec, &b)
 		if !okB {
 			b.Reset()
@@ -225,8 +226,7 @@ func TestStreamReuse(t *testing.T) {
 		return fmt.Appendf(nil, `{"id":"x","choices":[{"index":0,"delta":{"content":"%s"}}],"obfuscation":"%s"}`, text, pad)
 	}
 	s := NewStream(openAI("openai_chat"))
-	var d Delta
-	s.Record(rec("one", "abc"), &d)
+	s.Record(rec("one", "abc"))
 	for _, tt := range []struct {
 		data []byte
 		want int
@@ -255,9 +255,8 @@ func BenchmarkRecord(b *testing.B) {
 		b.SetBytes(int64(len(rec)))
 		b.ReportAllocs()
 		s := NewStream(openAI("openai_chat"))
-		var d Delta
 		for b.Loop() {
-			s.Record(rec, &d)
+			s.Record(rec)
 		}
 	})
 	b.Run("encoding-json", func(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 type Stream struct {
 	api   API
 	last  []byte // the last record that was walked; empty where it is no pattern
-	delta Delta  // what it said
+	delta Delta  // what the last record said
 }
 
 // maxHoles is how many strings may differ between records of one pattern.
@@ -41,21 +41,23 @@ func (p *pattern) hole(begin, end int) int {
 // NewStream returns a reader for the records of an API.
 func NewStream(api API) Stream { return Stream{api: api} }
 
-// Record reads a record, which is not a terminal sentinel. It returns false where
-// data is not readable.
-func (s *Stream) Record(data []byte, d *Delta) bool {
+// Record reads a record, which is not a terminal sentinel. The Delta is valid until the
+// next call; ok is false, and it is empty, where data is not readable.
+func (s *Stream) Record(data []byte) (d *Delta, ok bool) {
+	d = &s.delta
 	if n := s.same(data); n > 0 {
-		*d = s.delta
+		d.Model = nil // named once
 		d.TextBytes = int64(n)
-		return true
+		return d, true
 	}
+	s.last = s.last[:0]
 	d.Reset()
 	if !s.api.ParseRecord(data, d) {
 		d.Reset() // half a record counts for nothing
-		return false
+		return d, false
 	}
 	s.learn(data, d)
-	return true
+	return d, true
 }
 
 // same returns the length of the text where data is the last record with other
@@ -90,13 +92,10 @@ func (s *Stream) same(data []byte) (text int) {
 // learn keeps a record as the pattern of the next ones, if it can be one: it bears
 // one text and neither ends nor counts anything.
 func (s *Stream) learn(data []byte, d *Delta) {
-	s.last = s.last[:0]
 	p := &d.pattern
 	if p.texts != 1 || p.n > maxHoles || d.Usage.Known() || d.Logprobs > 0 ||
 		d.Kinds.Has(schema.KindFinish|schema.KindError|schema.KindTimings) {
 		return
 	}
 	s.last = append(s.last, data...)
-	s.delta = *d
-	s.delta.Model = nil // a slice of data; the caller has seen it
 }

@@ -2,6 +2,7 @@ package pcapfile
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"tokentrace/capture/internal/packet"
 )
@@ -19,6 +20,7 @@ const (
 )
 
 type classic struct {
+	big    bool // big-endian
 	link   packet.LinkType
 	fracNs int64
 }
@@ -27,14 +29,24 @@ func (p *Reader) classicMagic(magic []byte) bool {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		switch order.Uint32(magic) {
 		case magicMicro:
-			p.order, p.pcap.fracNs = order, 1000
+			p.order, p.pcap.fracNs, p.pcap.big = order, 1000, order == binary.BigEndian
 			return true
 		case magicNano:
-			p.order, p.pcap.fracNs = order, 1
+			p.order, p.pcap.fracNs, p.pcap.big = order, 1, order == binary.BigEndian
 			return true
 		}
 	}
 	return false
+}
+
+// uint32 reads in the byte order of the file. It is called for every packet, where a
+// binary.ByteOrder costs a call.
+func (c *classic) uint32(b []byte) uint32 {
+	v := binary.LittleEndian.Uint32(b)
+	if c.big {
+		return bits.ReverseBytes32(v)
+	}
+	return v
 }
 
 func (p *Reader) readClassicHeader() error {
@@ -54,8 +66,8 @@ func (p *Reader) nextClassic(pkt *Packet) error {
 	if err != nil {
 		return err
 	}
-	sec, frac := p.order.Uint32(h), p.order.Uint32(h[4:])
-	captured, wire := p.order.Uint32(h[8:]), p.order.Uint32(h[12:])
+	sec, frac := p.pcap.uint32(h), p.pcap.uint32(h[4:])
+	captured, wire := p.pcap.uint32(h[8:]), p.pcap.uint32(h[12:])
 	if captured > maxPacket {
 		return p.damage("packet %d claims %d bytes: the file is damaged from here", p.stats.Packets+1, captured)
 	}

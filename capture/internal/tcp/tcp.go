@@ -96,7 +96,7 @@ type flow struct {
 	dir stream.Dir
 }
 
-const recentFlows = 1 << 10
+const recentFlows = 1 << 9
 
 type recentFlow struct {
 	key flowKey
