@@ -594,19 +594,22 @@ func TestChoices(t *testing.T) {
 func TestBuffered(t *testing.T) {
 	tests := []struct {
 		name   string
+		start  int64 // ms to the first
 		bursts []int // records at each instant
 		every  int64 // ms between instants
 		want   bool
 	}{
-		{"one at a time", []int{1, 1, 1, 1, 1, 1, 1, 1, 1}, 20, false},
-		{"bursts of five", []int{5, 5, 5, 5}, 100, true},
-		{"all at the end", []int{20}, 0, true},
-		{"short answer in one segment", []int{5}, 0, false},
-		{"one burst after a loss", []int{1, 1, 1, 1, 9, 1, 1, 1, 1}, 20, false},
+		{"one at a time", 500, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}, 20, false},
+		{"bursts of five", 500, []int{5, 5, 5, 5}, 100, true},
+		{"all at the end", 500, []int{20}, 0, true},
+		{"all at the end, one by one", 500, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}, 1, true},
+		{"a fast answer after a long wait", 5000, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}, 3, false},
+		{"short answer in one segment", 500, []int{5}, 0, false},
+		{"one burst after a loss", 500, []int{1, 1, 1, 1, 9, 1, 1, 1, 1}, 20, false},
 	}
 	for _, tt := range tests {
 		steps := []step{toServer(0, request(ask)), toClient(5, streamHead)}
-		at := int64(500)
+		at := tt.start
 		for _, n := range tt.bursts {
 			steps = append(steps, toClient(at, strings.Repeat(content("x"), n)))
 			at += tt.every

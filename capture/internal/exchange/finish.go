@@ -105,9 +105,9 @@ func (ex *exchange) flag(end endCause) {
 // come in bursts, or all at the end.
 const (
 	bufferedMinRecords = 8
-	bufferedBurst      = 3              // median records per burst above this
-	bufferedSpanParts  = 50             // or all tokens within 1/50 of the whole time,
-	bufferedGap        = int64(500_000) // at less than this on average, in ns: no server decodes so fast
+	bufferedBurst      = 3                // median records per burst above this
+	bufferedSpanParts  = 50               // or all tokens within 1/50 of the whole time,
+	bufferedGap        = int64(2_000_000) // at less than this on average, in ns: few servers decode so fast
 )
 
 func (ex *exchange) buffered(end endCause) bool {
