@@ -123,20 +123,6 @@ func optMs(ns *int64) string {
 	return signed(strconv.FormatFloat(float64(*ns)/1e6, 'f', 3, 64))
 }
 
-// bytesText writes a size.
-func bytesText(n int64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	v, i := float64(n), 0
-	for v >= 1000 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	if i == 0 {
-		return count(n) + " B"
-	}
-	return digits(v) + " " + units[i]
-}
-
 func percent(share float64) string { return digits(100*share) + " %" }
 
 // levelName writes a quantile's level as people say it: p50, p99.9.

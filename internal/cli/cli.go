@@ -10,6 +10,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -29,6 +31,16 @@ type Env struct {
 	Stdin  io.Reader
 	Stdout io.Writer // results only
 	Stderr io.Writer // progress, warnings, errors
+}
+
+// Main runs a program on the process's arguments and streams and exits with its code.
+// The first SIGINT or SIGTERM ends the context, a second one the process. A reader that
+// went away is an error of writing, not a signal.
+func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // Command is one sub-command.

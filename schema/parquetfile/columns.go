@@ -9,8 +9,8 @@ import (
 
 // rowSource addresses fields of a slice of row structs by offset.
 //
-// Note: reading the fields through package reflect costs about as much as
-// encoding them; this costs a pointer addition. The offsets come from reflect
+// Note: reading a field through package reflect takes several calls for every value;
+// this takes a pointer addition. The offsets come from reflect
 // on the same type (fieldsOf), and the slice stays alive as long as base does.
 type rowSource struct {
 	base   unsafe.Pointer
