@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -163,7 +164,47 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that what was read before the end becomes the trace.
+// cancelAfter is input whose reader is interrupted after some bytes.
+type cancelAfter struct {
+	io.Reader
+	left   int
+	cancel func()
+}
+
+func (c *cancelAfter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if c.left -= n; c.left < 0 {
+		c.cancel()
+	}
+	return n, err
+}
+
+// TestInterruptedMidway checks that the counters add up where reading stops in the
+// middle, and that what was read is in the trace.
+func TestInterruptedMidway(t *testing.T) {
+	raw, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := append(bytes.Clone(raw), bytes.Repeat(raw[24:], 19)...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stdin := &cancelAfter{bytes.NewReader(long), len(long) / 2, cancel}
+	dir := filepath.Join(t.TempDir(), "trace")
+	m, err := capture.Run(ctx, capture.Config{Trace: dir, Pcap: capture.Pcap{Files: []string{"-"}, Stdin: stdin}})
+	if !errors.Is(err, context.Canceled) || len(m.Runs) != 1 {
+		t.Fatalf("error %v, manifest %+v", err, m)
+	}
+	if err := m.Ledger.Check(); err != nil {
+		t.Error(err)
+	}
+	if n := m.Ledger.Get("packets"); n < 2240 || n >= 20*2240 || m.Ledger.Get("exchanges_recorded") < 42 {
+		t.Errorf("%d packets, %d requests", n, m.Ledger.Get("exchanges_recorded"))
+	}
+}
+
+// TestInterrupted checks that a run that is called off before it begins is a trace of
+// nothing.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

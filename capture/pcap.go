@@ -187,17 +187,20 @@ func (s *pcapSource) readFile(in *pcapInput, check func(offset int64) error) err
 		_ = in.close() // opened for reading: nothing is lost
 		in.src, in.reader = nil, nil
 	}()
+	if err := check(0); err != nil {
+		return fmt.Errorf("read %s: %w", in.name, err)
+	}
+	defer func() { s.addStats(in.reader.Stats()) }()
 	pkt, err := &in.packet, in.err
-	for n := 0; err == nil; n++ {
+	for n := 1; err == nil; n++ {
+		s.packet(pkt)
 		if n%checkEvery == 0 {
 			if err := check(in.reader.Offset()); err != nil {
 				return fmt.Errorf("read %s: %w", in.name, err)
 			}
 		}
-		s.packet(pkt)
 		err = in.reader.Next(pkt)
 	}
-	s.addStats(in.reader.Stats())
 	var damage *pcapfile.DamageError
 	switch {
 	case err == io.EOF:

@@ -21,8 +21,8 @@ const maxDistinct = 1 << 12
 // textBuffers writes columns of text, and of Kinds, which are kept as text.
 //
 // Note: most text columns repeat few values. Looking them up here and handing
-// indices to the encoder halves the time of writing events. The
-// encoder takes indices of columns without nulls only.
+// indices to the encoder halves the time of writing events. The encoder takes indices
+// of columns without nulls only.
 type textBuffers struct {
 	indices  []int32
 	distinct []string
